@@ -1,0 +1,1 @@
+"""May this object exist: priority, LimitRange, ResourceQuota, ElasticQuota."""

@@ -1,0 +1,1 @@
+"""The vocabulary: Kubernetes objects as data, Quantity, QoS, strict decoding."""

@@ -1,0 +1,1 @@
+"""Node-pressure eviction: signals, thresholds, ranking, the loop."""

@@ -1,0 +1,1 @@
+"""Prometheus collectors under kubelet's and cAdvisor's metric names."""

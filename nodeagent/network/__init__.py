@@ -1,0 +1,1 @@
+"""Pod network namespaces, links and addresses."""

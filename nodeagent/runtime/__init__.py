@@ -1,0 +1,1 @@
+"""Containers: the keeper process that starts, watches and outlives, and its client."""

@@ -1,0 +1,1 @@
+"""Does the pod fit this node; whom must it preempt."""

@@ -1,0 +1,1 @@
+"""HTTP: kubelet's endpoints and the read-only Kubernetes API."""

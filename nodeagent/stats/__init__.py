@@ -1,0 +1,1 @@
+"""What is used: samples of the node and of cgroups."""
