@@ -97,7 +97,7 @@ class Quantity:
         return _divide_away_from_zero(self._nanos, NANOS_PER_MILLI)
 
     def round_up(self, decimals: int = 0) -> "Quantity":
-        """Round away from zero to `decimals` (0 to 9) places; itself, spelling included, if nothing is lost."""
+        """Round away from zero to `decimals` (0 to 9) places; the same object if nothing is lost."""
         unit = 10 ** (9 - decimals)
         if self._nanos % unit == 0:
             return self
@@ -170,10 +170,10 @@ def _decimal_exponent(suffix: str) -> int:
     if exponent is not None:
         return exponent
     written = _EXPONENT.fullmatch(suffix)
-    if written is None or (exponent := int(written[1])) > LARGEST_EXPONENT:
+    if written is None or int(written[1]) > LARGEST_EXPONENT:
         raise QuantityError(SUFFIX_ERROR)
     # Whatever is written before it, the amount is then below one nano-unit.
-    return max(exponent, -2 * LONGEST_TEXT)
+    return max(int(written[1]), -2 * LONGEST_TEXT)
 
 
 def _binary_amount(whole: str, decimals: str, step: int) -> tuple[int, Format, bool]:
@@ -199,7 +199,8 @@ def _keeps_decimal_spelling(whole: str, decimals: str, exponent: int) -> bool:
 
 def _scaled_up(number: int, power: int) -> int:
     """Return `number` (not negative) times ten to the `power`, rounded up."""
-    return number * 10**power if power >= 0 else -(-number // 10**-power)
+    scale: int = 10 ** abs(power)
+    return number * scale if power >= 0 else -(-number // scale)
 
 
 def _divide_away_from_zero(number: int, divisor: int) -> int:
