@@ -1,0 +1,36 @@
+"""KVM where it works, QEMU's own emulation where it does not."""
+
+import fcntl
+import os
+
+KVM_GET_API_VERSION = 0xAE00
+KVM_CREATE_VM = 0xAE01
+KVM_API_VERSION = 12
+
+
+def candidates() -> tuple[str, ...]:
+    """What to try, best first. KVM only if it makes a machine here: the device's presence proves nothing."""
+    return ("kvm", "tcg") if _kvm_makes_a_machine() else ("tcg",)
+
+
+def arguments(name: str) -> list[str]:
+    """QEMU's options. Under emulation, Nehalem is a model that boots Debian and allows SMT shapes."""
+    if name == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", "tcg,thread=multi,tb-size=1024", "-cpu", "Nehalem"]
+
+
+def _kvm_makes_a_machine() -> bool:
+    try:
+        device = os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if fcntl.ioctl(device, KVM_GET_API_VERSION) != KVM_API_VERSION:
+            return False
+        os.close(fcntl.ioctl(device, KVM_CREATE_VM, 0))
+    except OSError:
+        return False
+    finally:
+        os.close(device)
+    return True
