@@ -1,9 +1,10 @@
 """One virtual machine: start it, wait for it, run commands in it, copy files, stop it.
 
-A machine lives in `run/<name>` of the cache: state.json (ports, shape, image), qemu.pid (written by QEMU itself),
-console.log, qemu.log and the copy-on-write overlay. Whoever finds that directory can stop the machine.
+A machine lives in `run/<name>` of the cache: state.json (ports, shape, image), qemu.pid (written by QEMU
+itself), console.log, qemu.log and the copy-on-write overlay. Who finds that directory can stop the machine.
 """
 
+import contextlib
 import json
 import os
 import shlex
@@ -21,8 +22,7 @@ from nodevm import accelerator, image
 from nodevm.paths import CHECKOUT, VmError, cache_directory, cache_lock, require, require_space, run, say
 from nodevm.shapes import SHAPES, Shape
 
-BOOT_SECONDS = 420
-SIGN_OF_LIFE_SECONDS = 30
+SETTLE_SECONDS = 300
 OVERLAY_NEEDS_BYTES = 700 << 20
 GUEST_METRICS_PORT = 30255
 KERNEL_COMMAND_LINE = (
@@ -59,33 +59,21 @@ class Machine:
     # --- life ---
 
     def up(self, *, tied: bool = False) -> None:
-        """Boot a fresh copy of the checkout's image and wait for ssh; a machine that runs already is left as it is.
+        """Boot a fresh copy of the checkout's image and wait for ssh; one that runs already is left as it is.
 
         `tied` makes the kernel kill QEMU when this process ends, however it ends.
         """
         if self.pid() is not None:
             return
         require("qemu-system-x86_64", "qemu-img", "ssh")
-        for choice in accelerator.candidates():
-            began = time.monotonic()
-            with cache_lock():
-                remove_dead_machines()
-                built = image.ensure_image(in_use=images_in_use())
-                process = self._start(built, choice, tied=tied)
+        *early, last = accelerator.candidates()
+        for choice in early:
             try:
-                if not self._shows_life(process):
-                    say(f"nothing runs under {choice} here")
-                    continue
-                self._wait_for_ssh(process, began)
-                self._wait_until_settled()
-            except BaseException:
-                self.down()
-                raise
-            say(f"{self.name} is up after {time.monotonic() - began:.0f} s under {choice}")
-            return
-        console = self.console()
-        self.down()
-        raise VmError(f"QEMU started, but no guest came to life:\n{console}")
+                return self._boot(choice, tied=tied)
+            except VmError as error:
+                say(f"no machine under {choice} here: {str(error).splitlines()[0]}")
+                accelerator.remember_failure(choice)
+        self._boot(last, tied=tied)
 
     def down(self) -> None:
         """Stop QEMU and delete the overlay. A disk that is thrown away needs no orderly shutdown."""
@@ -178,13 +166,30 @@ class Machine:
         if found.returncode != 0:
             raise VmError(f"no nodeagent installed in {self.name}:\n{found.stderr}")
         remote = f"root@127.0.0.1:{found.stdout.strip()}/"
-        self._rsync("-rlp", "--checksum", "--delete", "--exclude=__pycache__", f"{CHECKOUT}/nodeagent/", remote)
+        self._rsync(
+            "-rlp", "--checksum", "--delete", "--exclude=__pycache__", f"{CHECKOUT}/nodeagent/", remote
+        )
 
     def _rsync(self, *arguments: str) -> None:
         require("rsync")
         run(["rsync", "-e", shlex.join(self.ssh_command()), *arguments])
 
     # --- starting ---
+
+    def _boot(self, choice: str, *, tied: bool) -> None:
+        with cache_lock():
+            remove_dead_machines()
+            built = image.ensure_image(in_use=images_in_use())
+            process = self._start(built, choice, tied=tied)
+        began = time.monotonic()
+        try:
+            self._wait_for_ssh(process, choice, began)
+            self._wait_until_settled()
+        except BaseException:
+            process.kill()
+            self.down()
+            raise
+        say(f"{self.name} is up after {time.monotonic() - began:.0f} s under {choice}")
 
     def _start(self, built: image.Image, choice: str, *, tied: bool) -> subprocess.Popen[bytes]:
         self.down()
@@ -213,7 +218,14 @@ class Machine:
         command = ["qemu-system-x86_64", "-name", f"nodeagent-{self.name}", "-machine", "q35", "-nodefaults"]
         command += accelerator.arguments(state.accelerator)
         command += self.shape.arguments()
-        command += ["-kernel", str(built.kernel), "-initrd", str(built.initrd), "-append", KERNEL_COMMAND_LINE]
+        command += [
+            "-kernel",
+            str(built.kernel),
+            "-initrd",
+            str(built.initrd),
+            "-append",
+            KERNEL_COMMAND_LINE,
+        ]
         command += ["-drive", f"file={overlay},if=virtio,format=qcow2,cache=unsafe,discard=unmap"]
         command += ["-netdev", f"user,id=net,{forwards}", "-device", "virtio-net-pci,netdev=net,romfile="]
         command += ["-device", "virtio-rng-pci", "-display", "none", "-no-user-config"]
@@ -222,35 +234,29 @@ class Machine:
         command += ["-pidfile", str(self.directory / "qemu.pid")]
         return command
 
-    def _shows_life(self, process: subprocess.Popen[bytes]) -> bool:
-        """Whether the kernel prints its first line soon: an accelerator may open and still not run."""
+    def _wait_for_ssh(self, process: subprocess.Popen[bytes], choice: str, began: float) -> None:
+        first_line_seconds, boot_seconds = accelerator.patience_seconds(choice)
         console = self.directory / "console.log"
-        end = time.monotonic() + SIGN_OF_LIFE_SECONDS
-        while time.monotonic() < end and process.poll() is None:
-            if console.exists() and console.stat().st_size > 0:
-                return True
-            time.sleep(0.1)
-        return False
-
-    def _wait_for_ssh(self, process: subprocess.Popen[bytes], began: float) -> None:
-        next_word = began + 15
+        next_word = 15
         while process.poll() is None:
-            now = time.monotonic()
-            if _greets(self.state().ssh_port):
+            elapsed = time.monotonic() - began
+            if self.pid() is not None and _greets(self.state().ssh_port):
                 return
-            if now - began > BOOT_SECONDS:
-                raise VmError(f"{self.name} did not answer on ssh within {BOOT_SECONDS} s:\n{self.console()}")
-            if now > next_word:
-                say(f"booting, {now - began:.0f} s")
-                next_word = now + 15
+            if elapsed > first_line_seconds and console.stat().st_size == 0:
+                raise VmError(f"the kernel said nothing within {first_line_seconds} s\n{self.console()}")
+            if elapsed > boot_seconds:
+                raise VmError(f"{self.name} did not answer on ssh within {boot_seconds} s:\n{self.console()}")
+            if elapsed > next_word:
+                say(f"booting, {elapsed:.0f} s")
+                next_word += 15
             time.sleep(0.3)
         raise VmError(f"QEMU ended with exit code {process.returncode} while booting:\n{self.console()}")
 
     def _wait_until_settled(self) -> None:
-        result = self.ssh("systemctl is-system-running --wait", timeout_seconds=BOOT_SECONDS)
+        result = self.ssh("systemctl is-system-running --wait", timeout_seconds=SETTLE_SECONDS)
         if result.stdout.strip() != "running":
-            failed = self.ssh("systemctl list-units --failed --plain --no-legend").stdout.strip()
-            say(f"the system is {result.stdout.strip() or result.stderr.strip()}; failed units: {failed or 'none'}")
+            failed = self.ssh("systemctl list-units --failed --plain --no-legend").stdout
+            say(f"the system is {result.stdout.strip() or result.stderr.strip()}; failed units:\n{failed}")
 
     def _quit(self) -> None:
         state = self._state()
@@ -314,10 +320,8 @@ def _free_ports(count: int) -> Sequence[int]:
 def _gone(pid: int, seconds: float) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        try:
+        with contextlib.suppress(ChildProcessError):  # reaps it if it is our own child
             os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            pass
         if not Path(f"/proc/{pid}").exists():
             return True
         time.sleep(0.05)

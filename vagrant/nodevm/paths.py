@@ -28,7 +28,7 @@ def cache_directory() -> Path:
 
 @contextlib.contextmanager
 def cache_lock() -> Iterator[None]:
-    """Held by whoever builds an image or starts a machine from one: nothing is pruned or half written meanwhile."""
+    """Held while an image is built or a machine started from one: nothing is pruned meanwhile."""
     with (cache_directory() / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
