@@ -13,7 +13,8 @@ from nodeagent.eviction.signals import Filesystem, Signal
 Statements = Mapping[str, str] | None
 
 # What Go's ParseFloat reads: no spaces and no digits of other scripts, but hexadecimal with an exponent.
-_DECIMAL = re.compile(r"[+-]?(?=\.?[0-9])([0-9](_?[0-9])*)?(\.([0-9](_?[0-9])*)?)?([eE][+-]?[0-9](_?[0-9])*)?")
+_DIGITS = "[0-9](_?[0-9])*"
+_DECIMAL = re.compile(rf"[+-]?(?=\.?[0-9])({_DIGITS})?(\.({_DIGITS})?)?([eE][+-]?{_DIGITS})?")
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?=\.?[0-9a-fA-F])[0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
