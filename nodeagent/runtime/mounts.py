@@ -1,0 +1,74 @@
+"""A container's mount namespace: private to it, with its own /proc, and its own root where one is given."""
+
+import os
+import stat
+
+from nodeagent.runtime import linux
+
+_QUIET = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+_DEVICES = {
+    "null": (1, 3),
+    "zero": (1, 5),
+    "full": (1, 7),
+    "random": (1, 8),
+    "urandom": (1, 9),
+    "tty": (5, 0),
+}
+_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+
+
+def arrange(root_directory: str | None, own_proc: bool) -> None:
+    """Set up the mounts of the caller's own new mount namespace."""
+    # otherwise every mount made here would appear on the host
+    linux.mount("none", "/", "", linux.MS_REC | linux.MS_PRIVATE)
+    if root_directory is not None:
+        _enter_root(root_directory)
+        _make_directory("/proc")
+        linux.mount("proc", "/proc", "proc", _QUIET)
+        _mount_devices()
+        if os.path.isdir("/sys"):
+            linux.mount("sysfs", "/sys", "sysfs", _QUIET | linux.MS_RDONLY)
+    elif own_proc:
+        linux.mount("proc", "/proc", "proc", _QUIET)
+
+
+def _enter_root(root_directory: str) -> None:
+    """Make a directory the root; from then on every path, links included, stays inside it."""
+    linux.mount(root_directory, root_directory, "", linux.MS_BIND | linux.MS_REC)
+    os.chdir(root_directory)
+    # the old root lands on top of the new one and is taken away at once: no directory for it is needed
+    linux.pivot_root(".", ".")
+    linux.unmount(".", linux.MNT_DETACH)
+    os.chdir("/")
+
+
+def _mount_devices() -> None:
+    _make_directory("/dev")
+    linux.mount("tmpfs", "/dev", "tmpfs", linux.MS_NOSUID | linux.MS_STRICTATIME, "mode=755,size=65536k")
+    mask = os.umask(0)
+    for name, (major, minor) in _DEVICES.items():
+        os.mknod(f"/dev/{name}", 0o666 | stat.S_IFCHR, os.makedev(major, minor))
+    os.umask(mask)
+    for directory in ("/dev/pts", "/dev/shm"):
+        _make_directory(directory)
+    linux.mount(
+        "devpts",
+        "/dev/pts",
+        "devpts",
+        linux.MS_NOSUID | linux.MS_NOEXEC,
+        "newinstance,ptmxmode=0666,mode=0620",
+    )
+    linux.mount("shm", "/dev/shm", "tmpfs", _QUIET, "mode=1777,size=65536k")
+    for name, target in _LINKS.items():
+        os.symlink(target, f"/dev/{name}")
+
+
+def _make_directory(path: str) -> None:
+    if not os.path.isdir(path):
+        os.mkdir(path, 0o755)
