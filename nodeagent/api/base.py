@@ -12,7 +12,8 @@ IntOrString = Int32 | str
 Timestamp = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$"
+        pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+        r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
     ),
 ]
 
@@ -45,6 +46,7 @@ class ApiObject(
     frozen=True,
     forbid_unknown_fields=True,
     omit_defaults=True,
+    repr_omit_defaults=True,
     rename=json_name,
 ):
     """Base of every object and part of one; each says `frozen=True, kw_only=True` again for msgspec and mypy.

@@ -18,9 +18,16 @@ class ErrorKind(StrEnum):
     TOO_LONG = "Too long"
     TOO_MANY = "Too many"
     UNKNOWN_FIELD = "Unknown field"
+    UNREADABLE = "Cannot be read"
 
 
-_WITHOUT_VALUE = {ErrorKind.REQUIRED, ErrorKind.FORBIDDEN, ErrorKind.TOO_LONG, ErrorKind.UNKNOWN_FIELD}
+_WITHOUT_VALUE = {
+    ErrorKind.REQUIRED,
+    ErrorKind.FORBIDDEN,
+    ErrorKind.TOO_LONG,
+    ErrorKind.UNKNOWN_FIELD,
+    ErrorKind.UNREADABLE,
+}
 LONGEST_PRINTED_VALUE = 300
 
 
@@ -54,9 +61,10 @@ class ObjectError:
     errors: tuple[FieldError, ...] = ()
 
     def __str__(self) -> str:
-        what = f"{self.kind or 'object'} {self.name!r}" if self.name else self.kind or "object"
-        where = f"{self.source}: document {self.index + 1}: {what}"
-        return "\n".join(f"{where}: {error}" for error in self.errors)
+        where = [self.source, f"document {self.index + 1}"]
+        if self.kind or self.name:
+            where.append(f"{self.kind or 'object'} {self.name!r}" if self.name else self.kind)
+        return "\n".join(": ".join((*where, str(error))) for error in self.errors)
 
 
 def required(path: str, detail: str = "") -> FieldError:
