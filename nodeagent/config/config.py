@@ -2,13 +2,14 @@
 
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from nodeagent.api.documents import LARGEST_TEXT_BYTES, Document, read_documents
 from nodeagent.api.errors import ErrorKind, FieldError
 from nodeagent.config.decode import Decoded, decode_section
 from nodeagent.config.gates import enabled
@@ -20,7 +21,7 @@ KUBELET_TYPE: Final = ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration")
 AGENT_TYPE: Final = ("nodeagent.io/v1alpha1", "AgentConfiguration")
 S = TypeVar("S", bound=Section)
 
-LARGEST_FILE_BYTES: Final = 1 << 20
+INVALID_DOCUMENT: Final = "invalid document"
 
 
 class ConfigError(ValueError):
@@ -63,9 +64,9 @@ def load_config(path: Path | None, *, host_name: str | None = None) -> Config:
         return parse_config(b"", "defaults", host_name=host_name)
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE_BYTES + 1)
+            data = file.read(LARGEST_TEXT_BYTES + 1)
     except OSError as error:
-        raise ConfigError(str(path), FieldError("", f"cannot be read: {error.strerror}")) from error
+        raise ConfigError(str(path), _no_document("", f"cannot be read: {error.strerror}")) from error
     return parse_config(data, str(path), host_name=host_name)
 
 
@@ -75,7 +76,7 @@ def parse_config(data: bytes, source: str, *, host_name: str | None = None) -> C
     kubelet, kubelet_found = _decoded(KubeletConfiguration, documents.get(KUBELET_TYPE, {}))
     agent, agent_found = _decoded(AgentConfiguration, documents.get(AGENT_TYPE, {}))
     warnings = tuple(_warnings(kubelet, kubelet_found.changed))
-    kubelet = _effective(kubelet, kubelet_found.changed)
+    kubelet = _effective(kubelet, kubelet_found.given)
     errors = [*kubelet_found.errors, *agent_found.errors]
     # A value of the wrong type was replaced by its default, which must not be blamed on the author.
     if all(error.kind == ErrorKind.UNKNOWN_FIELD for error in errors):
@@ -112,19 +113,31 @@ def _builtins(value: object) -> Any:
 def _documents(data: bytes, source: str) -> dict[tuple[str, str], Mapping[Any, Any]]:
     """The documents of a file by apiVersion and kind; a List is taken apart."""
     found: dict[tuple[str, str], Mapping[Any, Any]] = {}
-    for number, document in enumerate(_load(data, source), start=1):
-        place = f"document {number}"
+    for number, read in enumerate(_unpacked(read_documents(data)), start=1):
+        place, document = f"document {number}", read.value
+        if read.error is not None:
+            raise ConfigError(source, _no_document(place, read.error))
         if not isinstance(document, Mapping):
-            raise ConfigError(source, FieldError(place, "expected an object with apiVersion and kind"))
+            raise ConfigError(source, _no_document(place, "expected an object with apiVersion and kind"))
         what = (str(document.get("apiVersion", "")), str(document.get("kind", "")))
         if what not in (KUBELET_TYPE, AGENT_TYPE):
             known = " or ".join(f"{kind} ({version})" for version, kind in (KUBELET_TYPE, AGENT_TYPE))
             given = f"apiVersion {json.dumps(what[0])}, kind {json.dumps(what[1])}"
-            raise ConfigError(source, FieldError(place, f"{given}: expected {known}"))
+            raise ConfigError(source, _no_document(place, f"{given}: expected {known}"))
         if what in found:
-            raise ConfigError(source, FieldError(place, f"a second {what[1]}; expected one in a file"))
+            raise ConfigError(source, _no_document(place, f"a second {what[1]}; expected one in a file"))
         found[what] = document
     return found
+
+
+def _unpacked(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents that say something, with the items of a List in the place of it."""
+    for document in documents:
+        value = document.value
+        if isinstance(value, dict) and value.get("kind") == "List" and isinstance(value.get("items"), list):
+            yield from (Document(item) for item in value["items"])
+        elif value is not None or document.error is not None:
+            yield document
 
 
 def _decoded(section: type[S], document: Mapping[Any, Any]) -> tuple[S, Decoded]:
@@ -132,14 +145,14 @@ def _decoded(section: type[S], document: Mapping[Any, Any]) -> tuple[S, Decoded]
     return decode_section(section, document, found), found
 
 
-def _effective(kubelet: KubeletConfiguration, changed: set[str]) -> KubeletConfiguration:
+def _effective(kubelet: KubeletConfiguration, given: set[str]) -> KubeletConfiguration:
     """The defaults that depend on other fields, as kubelet applies them when it starts."""
     changes: dict[str, Any] = {}
     if kubelet.pod_pids_limit < 0:
         changes["pod_pids_limit"] = -1
-    if "nodeStatusReportFrequency" not in changed and "nodeStatusUpdateFrequency" in changed:
+    if "nodeStatusReportFrequency" not in given and "nodeStatusUpdateFrequency" in given:
         changes["node_status_report_frequency"] = kubelet.node_status_update_frequency
-    if "serializeImagePulls" not in changed and (kubelet.max_parallel_image_pulls or 1) > 1:
+    if "serializeImagePulls" not in given and (kubelet.max_parallel_image_pulls or 1) > 1:
         changes["serialize_image_pulls"] = False
     if kubelet.merge_default_eviction_settings:
         changes["eviction_hard"] = DEFAULT_EVICTION_HARD | kubelet.eviction_hard
@@ -174,17 +187,14 @@ def _warnings(kubelet: KubeletConfiguration, changed: set[str]) -> Iterator[str]
         yield f"reservedSystemCPUs takes the place of the cpu in {names}"
 
 
+def _no_document(place: str, detail: str) -> FieldError:
+    return FieldError(place, INVALID_DOCUMENT, None, detail)
+
+
 def _sentence(error: FieldError) -> str:
     """kubelet's own sentences name their field and value; the others get both from the error."""
     if error.kind == INVALID_CONFIGURATION:
         return f"{INVALID_CONFIGURATION}: {error.detail}"
+    if error.kind == INVALID_DOCUMENT:
+        return f"{error.path}: {error.detail}" if error.path else error.detail
     return str(error)
-
-
-def _load(data: bytes, source: str) -> list[Any]:
-    import yaml
-
-    try:
-        return [d for d in yaml.load_all(data, Loader=yaml.CSafeLoader) if d is not None]
-    except yaml.YAMLError as error:
-        raise ConfigError(source, FieldError("", str(error))) from error

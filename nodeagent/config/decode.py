@@ -29,9 +29,10 @@ _WRONG: Final = object()
 
 @dataclass(slots=True)
 class Decoded:
-    """What decoding found beside the value: the faults, and the fields whose value is not the default."""
+    """What decoding found beside the value: faults, the fields that are set, and those that change a default."""
 
     errors: list[FieldError] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
 
 
@@ -55,6 +56,7 @@ def _section(section: type[S], raw: Mapping[Any, Any], path: str, found: Decoded
         if value is _WRONG or (_is_zero(value) and not setting_of(info.type).zero_counts):
             continue
         values[info.name] = value
+        found.given.add(path + name)
         if value != default_of(info):
             found.changed.add(path + name)
     return section(**values)

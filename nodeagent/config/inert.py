@@ -121,7 +121,7 @@ class InertConfiguration(Section, frozen=True):
         Int32,
         ignored(
             "Images listed in the node's status.",
-            at_least(-1, "(--node-status-max-images) must be -1 or greater"),
+            at_least(-1, "(--node-status-max-images) {value} must be -1 or greater"),
             zero_counts=True,
         ),
     ] = 50

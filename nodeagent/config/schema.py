@@ -125,7 +125,7 @@ class KubeletConfiguration(InertConfiguration, frozen=True):
         Int32,
         Setting(
             "Port of /healthz; 0 turns it off.",
-            check=port_number("--healthz-port", lowest=0),
+            check=port_number("--healthz-port", or_zero=True),
             zero_counts=True,
         ),
     ] = 10248

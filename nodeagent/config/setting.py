@@ -163,14 +163,14 @@ def between(low: int, high: int, flag: str) -> Check:
 
 def at_least(low: int, words: str) -> Check:
     """The number must be `low` or more; `words` end the sentence."""
-    return lambda name, value: f"{name} {words}" if value is not None and value < low else None
+    return lambda name, value: f"{name} {words.format(value=value)}" if value < low else None
 
 
-def port_number(flag: str, *, lowest: int = 1) -> Check:
-    """The number must be a port; 0 turns the server off where `zero_counts` allows it."""
+def port_number(flag: str, *, lowest: int = 1, or_zero: bool = False) -> Check:
+    """The number must be a port; `or_zero` lets 0 pass without a word."""
 
     def check(name: str, value: int) -> str | None:
-        if 0 <= value <= 65535 and (value or lowest == 0):
+        if lowest <= value <= 65535 or (or_zero and value == 0):
             return None
         return f"{name} ({flag}) {value} must be between {lowest} and 65535, inclusive"
 

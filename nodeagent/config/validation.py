@@ -221,7 +221,7 @@ def _static_reservation(kubelet: KubeletConfiguration) -> Iterator[Fault]:
         yield (
             "cpuManagerPolicy",
             "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater "
-            "than zero; reserve some cpu in systemReserved or kubeReserved, or name CPUs in reservedSystemCPUs",
+            "than zero; set cpu in systemReserved or kubeReserved, or name CPUs in reservedSystemCPUs",
         )
 
 
