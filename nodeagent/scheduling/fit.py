@@ -1,6 +1,6 @@
-"""kubelet's node admission: does the pod fit what this node has left (ADMISSION: resources, then placement).
+"""kubelet's node admission: does the pod fit what this node has left.
 
-Every comparison made is kept, so that events, `plan` and `explain` render the decision instead of remaking it.
+Every comparison made is kept, so that events, `plan` and `explain` render the decision, not remake it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -111,9 +111,13 @@ def _other_os(pod: Pod) -> FitResult | None:
     # kubelet reads the pod's label here, not its nodeSelector.
     if pod.metadata.labels.get(OS_LABEL, _OS) != _OS:
         reason = "PodOSSelectorNodeLabelDoesNotMatch"
-        return FitResult(False, reason, f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label")
+        return FitResult(
+            False, reason, f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
+        )
     if pod.spec.os is not None and pod.spec.os.name != _OS:
-        return FitResult(False, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+        return FitResult(
+            False, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+        )
     return None
 
 
@@ -163,7 +167,11 @@ def is_extended(name: str) -> bool:
 
 def is_countable(name: str) -> bool:
     """Whether admission counts a resource other than cpu, memory and ephemeral-storage."""
-    return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
+    return (
+        is_extended(name)
+        or name.startswith(("hugepages-", "attachable-volumes-"))
+        or "kubernetes.io/" in name
+    )
 
 
 def _misplaced(pod: Pod, node: NodeView, others: Iterable[Pod]) -> list[PredicateFailure]:
@@ -183,7 +191,7 @@ def _misplaced(pod: Pod, node: NodeView, others: Iterable[Pod]) -> list[Predicat
 
 
 def ports_free(pod: Pod, others: Iterable[Pod]) -> bool:
-    """Whether no other pod holds a host port of this one; the unspecified address holds it on every address."""
+    """Whether no other pod holds a host port of this one; the unspecified address stands for all."""
     taken: dict[tuple[str, int], set[str]] = {}
     for other in others:
         for address, protocol, port in _host_ports(other):

@@ -1,0 +1,47 @@
+"""What the server shows: the door through which the agent lets itself be looked at."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from nodeagent.api.event import Event
+from nodeagent.api.node import Node
+from nodeagent.api.pod import Pod
+from nodeagent.config import Config
+from nodeagent.metrics.source import MetricsSource
+from nodeagent.stats.summary import Summary
+
+HealthCheck = Callable[[], str | None]
+"""Return None when all is well, else what is wrong as a sentence."""
+
+
+class ServerView(Protocol):
+    """Implemented by the agent; all methods run on the event loop."""
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def metrics(self) -> MetricsSource: ...
+
+    @property
+    def health_checks(self) -> Mapping[str, HealthCheck]:
+        """By kubelet's names (log, syncloop), without ping."""
+        ...
+
+    def pods(self) -> Sequence[Pod]:
+        """The pods that this node should run, with their status."""
+        ...
+
+    def running_pods(self) -> Sequence[Pod]:
+        """The pods that the runtime has, whoever wanted them."""
+        ...
+
+    def node(self) -> Node: ...
+
+    def events(self) -> Sequence[Event]:
+        """Oldest first."""
+        ...
+
+    async def summary(self, only_cpu_and_memory: bool) -> Summary:
+        """Measure; reading a thousand pods belongs in a thread."""
+        ...
