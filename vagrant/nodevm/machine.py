@@ -4,7 +4,6 @@ A machine lives in `run/<name>` of the cache: state.json (ports, shape, image), 
 itself), console.log, qemu.log and the copy-on-write overlay. Who finds that directory can stop the machine.
 """
 
-import contextlib
 import json
 import os
 import shlex
@@ -55,6 +54,7 @@ class Machine:
         self.shape: Shape = SHAPES[shape]
         self.name = name or shape
         self.directory = cache_directory() / "run" / self.name
+        self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---
 
@@ -80,9 +80,13 @@ class Machine:
         pid = self.pid()
         if pid is not None:
             self._quit()
-            if not _gone(pid, seconds=10):
+            if not self._ended(pid, seconds=10):
                 os.kill(pid, signal.SIGKILL)
-                _gone(pid, seconds=10)
+                self._ended(pid, seconds=10)
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
         state = self._state()
         if state is not None:
             shutil.rmtree(state.sockets, ignore_errors=True)
@@ -180,13 +184,12 @@ class Machine:
         with cache_lock():
             remove_dead_machines()
             built = image.ensure_image(in_use=images_in_use())
-            process = self._start(built, choice, tied=tied)
+            self._process = process = self._start(built, choice, tied=tied)
         began = time.monotonic()
         try:
             self._wait_for_ssh(process, choice, began)
             self._wait_until_settled()
         except BaseException:
-            process.kill()
             self.down()
             raise
         say(f"{self.name} is up after {time.monotonic() - began:.0f} s under {choice}")
@@ -270,6 +273,16 @@ class Machine:
         except OSError:
             pass  # the PID is what counts: the caller waits for it and kills it
 
+    def _ended(self, pid: int, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self._process is not None:
+                self._process.poll()  # reaps our own child, which would stay in /proc
+            if not Path(f"/proc/{pid}").exists():
+                return True
+            time.sleep(0.05)
+        return False
+
     def _state(self) -> State | None:
         try:
             return State(**json.loads((self.directory / "state.json").read_text()))
@@ -315,14 +328,3 @@ def _free_ports(count: int) -> Sequence[int]:
     for server in held:
         server.close()
     return ports
-
-
-def _gone(pid: int, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with contextlib.suppress(ChildProcessError):  # reaps it if it is our own child
-            os.waitpid(pid, os.WNOHANG)
-        if not Path(f"/proc/{pid}").exists():
-            return True
-        time.sleep(0.05)
-    return False
