@@ -81,7 +81,7 @@ class _Expansion:
         self._index = index
 
     def objects(self, value: object, path: str, item_of: Kind | None) -> list[Any]:
-        """Return the object in `value`, or those of the List that it is; `item_of` is what an item may omit."""
+        """Return the object in `value`, or those of its items; `item_of` is the kind that items may omit."""
         if not isinstance(value, dict):
             fault = invalid(path, value, "expected an object: a mapping with apiVersion, kind and metadata")
             return [ObjectError(self._source, self._index, errors=(fault,))]

@@ -1,7 +1,6 @@
 """Plain values to objects: strictly, and with every fault named by its field path."""
 
 import re
-from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -11,7 +10,7 @@ import msgspec.inspect
 from nodeagent.api.errors import ErrorKind, FieldError, invalid
 from nodeagent.api.quantity import Quantity, QuantityError
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 MOST_ERRORS = 50
 LONGEST_NAME_IN_PATH = 100
@@ -75,7 +74,7 @@ def _quantity(value: object) -> Quantity:
 
 
 @cache
-def _described(type: Hashable) -> msgspec.inspect.Type:
+def _described(type: type[msgspec.Struct]) -> msgspec.inspect.Type:
     return msgspec.inspect.type_info(type)
 
 
