@@ -41,7 +41,12 @@ class Nursery:
             complaint, child_complaint = _pipe(opened)
             child_gate, gate = _pipe(opened)
             pid = self._fork(spec, (self._null, child_stdout, child_stderr), child_gate, child_complaint)
-            linux.trace_until_exec(pid)
+            try:
+                linux.trace_until_exec(pid)
+            except PermissionError:
+                raise PermissionError(
+                    "the kernel forbids to trace a child (kernel.yama.ptrace_scope is 3?)"
+                ) from None
             # a child that has already complained and gone is found when it is reaped
             with contextlib.suppress(BrokenPipeError):
                 os.write(gate, b"\n")

@@ -14,7 +14,7 @@ from nodeagent.runtime.container import STREAMS, Container, Output
 from nodeagent.runtime.logs import LogFile, LogPathError, Timestamps
 from nodeagent.runtime.loop import Loop
 from nodeagent.runtime.oom import OomCounter, PodCounters
-from nodeagent.runtime.protocol import CREATED, EXITED, RUNNING
+from nodeagent.runtime.protocol import CREATED, EXITED, PREPARING, RUNNING
 from nodeagent.runtime.records import RecordFile
 from nodeagent.runtime.service import ServiceManager
 
@@ -163,46 +163,61 @@ class Containers:
                         self._never_ran(container, status)
         self._end(ended)
 
-    def adopt(self, handed: dict[str, int]) -> None:
-        """Take over what an earlier keeper left: its records, and the pipes `handed` over, by name."""
+    def adopt(self, pipes: dict[int, int], stored_names: list[str]) -> None:
+        """Take over what an earlier keeper left: its records, its pipes by inode, and whom it started."""
         ended: list[tuple[Container, int | None]] = []
         for stored in self._records.load():
             container = Container(stored.spec, stored.spec_json, self._log_of(stored.spec))
             container.restore(stored.record)
             self.by_id[container.id] = container
             if container.state == RUNNING:
-                self._adopt_outputs(container, stored.record.pipes, handed)
-                if not self._adopt_process(container):
+                alive = self._adopt_process(container)
+                self._adopt_outputs(container, stored.record.pipes, pipes, alive)
+                if not alive:
                     ended.append((container, None))
-        for name, descriptor in handed.items():
-            self._manager.unstore(name)
+        for descriptor in pipes.values():
             os.close(descriptor)
+        kept = {f"{key}.{stream}" for key, container in self.by_id.items() for stream in container.outputs}
+        for name in stored_names:
+            if name not in kept:
+                self._manager.unstore(name)
         self._end(ended)
+        self.reap()
 
-    def pause(self) -> None:
-        """Leave everything so that the next keeper can go on."""
+    def leave(self) -> None:
+        """End what is not released yet, and leave the rest so that the next keeper can go on."""
         for container in self.by_id.values():
+            if container.state in (PREPARING, CREATED):
+                self._kill(container)
             for output in container.outputs.values():
                 output.pause()
+                os.set_inheritable(output.descriptor, True)
 
     def _adopt_process(self, container: Container) -> bool:
         """Watch the process that an earlier keeper started; False if it is gone."""
         if container.boot_id != self._boot_id or container.start_ticks is None:
             return False
-        pidfd = processes.open_same(container.pid, container.start_ticks)
-        if pidfd is None:
-            return False
-        container.pidfd = pidfd
-        self._loop.watch(pidfd, lambda _events: self._end([(container, None)]))
+        if processes.is_child(container.pid):
+            self._by_pid[container.pid] = container
+        else:
+            pidfd = processes.open_same(container.pid, container.start_ticks)
+            if pidfd is None:
+                return False
+            container.pidfd = pidfd
+            self._loop.watch(pidfd, lambda _events: self._end([(container, None)]))
         self._watch_memory(container)
         return True
 
-    def _adopt_outputs(self, container: Container, pipes: dict[str, int], handed: dict[str, int]) -> None:
-        for name in STREAMS:
-            descriptor = handed.pop(f"{container.id}.{name}", None)
-            if descriptor is None and name in pipes:
+    def _adopt_outputs(
+        self, container: Container, inodes: dict[str, int], pipes: dict[int, int], alive: bool
+    ) -> None:
+        for number, name in enumerate(STREAMS, 1):
+            if name not in inodes:
+                continue
+            descriptor = pipes.pop(inodes[name], None)
+            if descriptor is None and alive:
                 # nobody kept the pipe; the container still has its other end
-                descriptor = processes.reopen_pipe(container.pid, STREAMS.index(name) + 1, pipes[name])
+                descriptor = processes.reopen_pipe(container.pid, number, inodes[name])
             if descriptor is not None:
                 os.set_blocking(descriptor, False)
                 output = Output(name, descriptor, container.log, self._timestamps)

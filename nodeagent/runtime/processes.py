@@ -15,6 +15,15 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
+def is_child(pid: int) -> bool:
+    """Return whether a process is the caller's own child, ended or not."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def boot_id() -> str:
     """Return what distinguishes this boot of the machine from all others."""
     with open("/proc/sys/kernel/random/boot_id") as file:

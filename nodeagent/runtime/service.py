@@ -1,11 +1,13 @@
 """The keeper's side of systemd: readiness, and a store for descriptors that outlives the process."""
 
 import array
+import contextlib
 import os
 import socket
+import stat
 from collections.abc import Mapping
 
-# where descriptors handed over by the service manager begin
+# behind stdin, stdout and stderr
 _FIRST_DESCRIPTOR = 3
 
 
@@ -46,13 +48,21 @@ class ServiceManager:
         return True
 
 
-def handed_over(environment: Mapping[str, str], own_pid: int) -> dict[str, int]:
-    """Return the descriptors that the service manager kept, by name, made private to this process."""
-    if environment.get("LISTEN_PID") != str(own_pid):
-        return {}
-    count = int(environment.get("LISTEN_FDS", "0"))
-    names = environment.get("LISTEN_FDNAMES", "").split(":")
-    found = dict(zip(names, range(_FIRST_DESCRIPTOR, _FIRST_DESCRIPTOR + count), strict=False))
-    for descriptor in found.values():
-        os.set_inheritable(descriptor, False)
+def inherited_pipes() -> dict[int, int]:
+    """Return the pipes this process was born with, by inode: kept by systemd, or by an exec of itself."""
+    found: dict[int, int] = {}
+    for name in os.listdir("/proc/self/fd"):
+        descriptor = int(name)
+        # the listing's own descriptor is gone by now
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            if descriptor >= _FIRST_DESCRIPTOR and stat.S_ISFIFO(status.st_mode):
+                os.set_inheritable(descriptor, False)
+                found[status.st_ino] = descriptor
     return found
+
+
+def stored_names(environment: Mapping[str, str], own_pid: int) -> list[str]:
+    """Return the names of what systemd's store holds for this process."""
+    names = environment.get("LISTEN_FDNAMES", "") if environment.get("LISTEN_PID") == str(own_pid) else ""
+    return names.split(":") if names else []
