@@ -1,7 +1,7 @@
 """Where log records go: the journal with its fields under systemd, plain lines on stderr elsewhere.
 
-What a record's `extra` holds under upper-case names (POD_NAME, POD_NAMESPACE, POD_UID, CONTAINER_NAME, ...) becomes
-fields of its journal entry: `journalctl -u nodeagent POD_NAME=web`.
+What a record's `extra` holds under upper-case names (POD_NAME, POD_NAMESPACE, POD_UID, CONTAINER_NAME, ...)
+becomes fields of its journal entry: `journalctl -u nodeagent POD_NAME=web`.
 """
 
 import logging

@@ -26,8 +26,15 @@ class ListenError(Exception):
 class Listener:
     """One application on one address."""
 
-    def __init__(self, app: web.Application, *, first_request_seconds: float = FIRST_REQUEST_SECONDS) -> None:
+    def __init__(
+        self,
+        app: web.Application,
+        *,
+        first_request_seconds: float = FIRST_REQUEST_SECONDS,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
         self._first_request_seconds = first_request_seconds
+        self._max_connections = max_connections
         # Connections that have not asked for anything yet, with what will end them.
         self._silent: dict[RequestHandler, asyncio.TimerHandle] = {}
         app.middlewares.append(self._heard)
@@ -71,7 +78,7 @@ class Listener:
         assert server is not None, "the runner is set up before the socket is opened"
         connection = server()
         loop = asyncio.get_running_loop()
-        seconds = self._first_request_seconds if len(server.connections) < MAX_CONNECTIONS else 0
+        seconds = self._first_request_seconds if len(server.connections) < self._max_connections else 0
         self._silent[connection] = loop.call_later(seconds, self._give_up, connection)
         return connection
 
