@@ -89,11 +89,11 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The new state, pods that exceed their own storage limits, and the threshold to act on."""
+    """The new state, pods that exceed their own storage limits, and the thresholds to act on, in order."""
 
     state: State
     over_limit: tuple[Eviction, ...] = ()
-    acting: Threshold | None = None
+    acting: tuple[Threshold, ...] = ()
 
 
 class Reclaim(StrEnum):
@@ -117,9 +117,7 @@ def synchronise(
     """
     # The original derives the thresholds of containerfs at the end of its first round.
     thresholds = policy.thresholds if state.is_first else policy.effective_thresholds
-    crossed = thresholds_crossed(thresholds, observations)
-    unresolved = thresholds_crossed(state.met, observations, with_minimum_reclaim=True)
-    crossed = (*crossed, *(each for each in unresolved if each not in crossed))
+    crossed = short_of(thresholds, state, observations)
     first_observed = {each: state.first_observed.get(each, now) for each in crossed}
     last_observed = dict(state.conditions_last_observed)
     last_observed |= {CONDITIONS[RESOURCES[each.signal]]: now for each in crossed}
@@ -143,7 +141,16 @@ def synchronise(
     fresh = (
         each for each in met if _is_newer(observations[each.signal], state.observations.get(each.signal))
     )
-    return Outcome(updated, acting=min(fresh, key=_urgency, default=None))
+    return Outcome(updated, acting=tuple(sorted(fresh, key=_urgency)))
+
+
+def short_of(
+    thresholds: Iterable[Threshold], state: State, observations: Observations
+) -> tuple[Threshold, ...]:
+    """Return the thresholds crossed now, and those acted on before whose minimum reclaim is not reached."""
+    crossed = thresholds_crossed(thresholds, observations)
+    unresolved = thresholds_crossed(state.met, observations, with_minimum_reclaim=True)
+    return (*crossed, *(each for each in unresolved if each not in crossed))
 
 
 def thresholds_crossed(

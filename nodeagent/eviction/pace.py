@@ -7,7 +7,9 @@ not crossed before.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
+from nodeagent.eviction.manager import thresholds_crossed
 from nodeagent.eviction.signals import RESOURCES, Observations, Resource, Signal
 from nodeagent.eviction.thresholds import Threshold
 
@@ -120,15 +122,26 @@ class Pace:
         """Return how long nothing needs to be looked at, going by the thresholds that are not crossed yet."""
         seconds = self.interval_seconds
         for threshold in thresholds:
-            observed, trend = observations.get(threshold.signal), self._trends.get(threshold.signal)
-            if observed is None or trend is None:
-                continue
-            left = observed.available - threshold.value.of(observed.capacity).value()
-            if left <= 0:
-                continue
-            if trend.rate_per_second > 0:
-                seconds = min(seconds, left / trend.rate_per_second)
-            if threshold.is_hard:
-                fastest = max(self._limits.of(threshold.signal), trend.fastest_per_second)
-                seconds = min(seconds, observed.available / fastest - self.reaction_seconds(now))
+            if not thresholds_crossed((threshold,), observations):
+                seconds = min(seconds, self.seconds_to_cross(threshold, observations))
+                if threshold.is_hard:
+                    seconds = min(seconds, self._seconds_to_exhaust(threshold.signal, observations, now))
         return max(seconds, self.shortest_seconds)
+
+    def seconds_to_cross(self, threshold: Threshold, observations: Observations) -> float:
+        """Return when a threshold will be reached at the recent rate: infinite if unknown, 0 if it is."""
+        observed, trend = observations.get(threshold.signal), self._trends.get(threshold.signal)
+        if observed is None or trend is None:
+            return inf
+        left = max(observed.available - threshold.value.of(observed.capacity).value(), 0)
+        if left == 0:
+            return 0.0
+        return left / trend.rate_per_second if trend.rate_per_second > 0 else inf
+
+    def _seconds_to_exhaust(self, signal: Signal, observations: Observations, now: float) -> float:
+        """Return when nothing can be left at the fastest, less the time that acting takes."""
+        observed, trend = observations.get(signal), self._trends.get(signal)
+        if observed is None or trend is None:
+            return inf
+        fastest = max(self._limits.of(signal), trend.fastest_per_second)
+        return observed.available / fastest - self.reaction_seconds(now)

@@ -15,7 +15,6 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class FilesystemSample:
     """A whole filesystem, as statvfs(2) tells it; available is what is left for users without privileges."""
 
-    device: int
     capacity_bytes: int
     available_bytes: int
     used_bytes: int
@@ -38,15 +37,13 @@ class DirectoryUsage:
         return DirectoryUsage(self.used_bytes + other.used_bytes, self.inodes_used + other.inodes_used)
 
 
-def read_filesystem(path: Path) -> FilesystemSample | None:
+def read_filesystem(path: str | Path) -> FilesystemSample | None:
     """Measure the filesystem that `path` is on; None if that is unknown."""
     try:
-        device = path.stat().st_dev
         figures = os.statvfs(path)
     except OSError:
         return None
     return FilesystemSample(
-        device=device,
         capacity_bytes=figures.f_blocks * figures.f_frsize,
         available_bytes=figures.f_bavail * figures.f_frsize,
         used_bytes=(figures.f_blocks - figures.f_bfree) * figures.f_frsize,

@@ -57,7 +57,7 @@ class HotReader:
         self._pods_usage = cgroup(pods_cgroup, "memory.current")
         self._pods_limit = cgroup(pods_cgroup, "memory.max")
         self._pods_stat = cgroup(pods_cgroup, "memory.stat")
-        self._filesystems = tuple(filesystems)
+        self._filesystems = tuple(map(str, filesystems))
 
     def sample(self) -> HotSample:
         """Read everything once."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from nodeagent.api.decode import decode_hook
 
+from nodeagent.api.decode import decode_hook
 from nodeagent.api.pod import Pod
 from nodeagent.eviction.admission import refuse
 from nodeagent.eviction.manager import (
@@ -46,13 +46,14 @@ class Replay:
         outcome = synchronise(self.policy, self.state, observations, self.now, active, stats)
         self.state = outcome.state
         evictions, events, freed = list(outcome.over_limit), [], ()
-        if outcome.acting is not None:
-            signal = outcome.acting.signal
+        if outcome.acting:
+            acting = outcome.acting[0]
+            signal = acting.signal
             events.append(node_event(attempting_to_reclaim(RESOURCES[signal])))
             freed = reclaims(signal, self.policy.filesystems)
             after = decode_summary(step["summaryAfterReclaim"]) if freed else summary
             if not (freed and is_resolved(self.policy, observe(after))):
-                choice = choose(self.policy, outcome.acting, observations[signal], active, stats)
+                choice = choose(self.policy, acting, observations[signal], active, stats)
                 evictions += [choice.eviction] if choice.eviction else []
         events += [pod_event(eviction) for eviction in evictions]
         result = {

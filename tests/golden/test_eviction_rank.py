@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from nodeagent.api.decode import decode_hook
 
+from nodeagent.api.decode import decode_hook
 from nodeagent.api.pod import Pod
 from nodeagent.eviction.ranking import Filesystems, rank
 from nodeagent.eviction.signals import Signal

@@ -1,0 +1,315 @@
+"""The loop that keeps the node from running out: look, decide, act, sleep no longer than is safe."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Protocol
+
+from msgspec.structs import replace as with_changes
+
+from nodeagent.api.pod import Pod
+from nodeagent.clock import Clock
+from nodeagent.eviction.brake import BrakePedal
+from nodeagent.eviction.counters import EvictionCounters
+from nodeagent.eviction.departures import Departures, Scarcity
+from nodeagent.eviction.local_storage import has_storage_limits
+from nodeagent.eviction.manager import (
+    Eviction,
+    Policy,
+    Reclaim,
+    State,
+    choose,
+    is_resolved,
+    reclaims,
+    short_of,
+    synchronise,
+)
+from nodeagent.eviction.pace import Pace
+from nodeagent.eviction.ranking import StatsByUid
+from nodeagent.eviction.record import EvictionRecord, Pressure, candidates_of, pressure_of, record_of
+from nodeagent.eviction.signals import (
+    RESOURCES,
+    Condition,
+    Filesystem,
+    Observation,
+    Observations,
+    Resource,
+    Signal,
+    observe,
+    observe_hot,
+)
+from nodeagent.eviction.thresholds import Threshold
+from nodeagent.stats.hot import HotSample
+from nodeagent.stats.summary import Summary
+
+RETURNING_POLL_SECONDS = 0.005
+FUTILE_SECONDS = 1.0
+NEAR_SECONDS = 5.0
+
+
+class Node(Protocol):
+    """What the loop needs from the rest of the agent."""
+
+    def sample(self) -> HotSample:
+        """Look at the root figures, quickly."""
+        ...
+
+    def summary(self, pods: Sequence[Pod]) -> Summary:
+        """Measure the node and these pods."""
+        ...
+
+    def active_pods(self) -> Sequence[Pod]:
+        """Return the pods that use the node."""
+        ...
+
+    async def evict(self, eviction: Eviction) -> None:
+        """End a pod; return when its processes are gone and what it held is free. Raises CgroupError."""
+        ...
+
+    async def reclaim(self, what: Reclaim) -> None:
+        """Free what can be freed without ending a pod."""
+        ...
+
+    def conditions_changed(self, conditions: frozenset[Condition]) -> None:
+        """Take note of the node's conditions."""
+        ...
+
+    def attempting_to_reclaim(self, resource: Resource) -> None:
+        """Take note that something is being done about a resource."""
+        ...
+
+    def recorded(self, record: EvictionRecord) -> None:
+        """Keep a record: once when a pod is chosen, and again when it is gone."""
+        ...
+
+
+class EvictionLoop:
+    """Watches the signals and ends pods in time. `filesystems` names those in each hot sample, in order."""
+
+    def __init__(
+        self,
+        node: Node,
+        clock: Clock,
+        policy: Policy,
+        pace: Pace,
+        filesystems: Sequence[Filesystem] = (Filesystem.NODEFS,),
+        pedal: BrakePedal | None = None,
+    ) -> None:
+        self.counters = EvictionCounters()
+        self.state = State()
+        self._node = node
+        self._clock = clock
+        self._policy = policy
+        self._thresholds = policy.effective_thresholds
+        self._pace = pace
+        self._filesystems = filesystems
+        self._pedal = pedal
+        self._departures = Departures(clock, self.counters, node.evict, node.recorded, self.wake)
+        self._reclaiming: dict[Resource, asyncio.Task[None]] = {}
+        self._futile_until: dict[Signal, float] = {}
+        self._announced_at: dict[Resource, float] = {}
+        self._round_due = clock.monotonic()
+        self._sleeper: asyncio.Future[None] | None = None
+        self._is_woken = False
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        try:
+            while True:
+                await self._sleep(self.step())
+        finally:
+            self._departures.cancel()
+            for task in self._reclaiming.values():
+                task.cancel()
+
+    def wake(self) -> None:
+        """Look again at once: something happened."""
+        self._is_woken = True
+        if self._sleeper is not None:
+            self._sleeper.cancel()
+
+    def step(self) -> float:
+        """Look once, begin what is called for, and return how many seconds it is safe to sleep."""
+        began = self._clock.monotonic()
+        self._departures.collect()
+        observations = self._look(began)
+        short = short_of(self._thresholds, self.state, self._adjusted(observations, began))
+        if began >= self._round_due or any(self._calls_for_action(each, began) for each in short):
+            self._round(began, observations)
+        self._prepare(short, observations, began)
+        ended = self._clock.monotonic()
+        return self._sleep_seconds(ended, observations) - (ended - began)
+
+    async def _sleep(self, seconds: float) -> None:
+        if self._is_woken:
+            seconds = 0.0
+        planned = self._clock.monotonic() + seconds
+        self._sleeper = asyncio.ensure_future(self._clock.sleep(max(seconds, 0.0)))
+        try:
+            await asyncio.wait({self._sleeper})
+            if not self._sleeper.cancelled():
+                # Whatever else this process was busy with will delay the next kill as well.
+                now = self._clock.monotonic()
+                self._pace.react(now, now - planned)
+        finally:
+            self._sleeper.cancel()
+            self._sleeper = None
+            self._is_woken = False
+
+    def _prepare(self, short: Sequence[Threshold], observations: Observations, now: float) -> None:
+        """Keep ready what a crossing would need, and put away what one has left."""
+        scarce = {RESOURCES[threshold.signal] for threshold in short}
+        for resource in [each for each, task in self._reclaiming.items() if task.done()]:
+            if resource not in scarce:
+                self._reclaiming.pop(resource).result()
+        if self._pedal is None:
+            return
+        memory = [each for each in self._thresholds if RESOURCES[each.signal] is Resource.MEMORY]
+        if any(self._pace.seconds_to_cross(each, observations) < NEAR_SECONDS for each in memory):
+            self._pedal.prepare(now)
+        elif Resource.MEMORY not in scarce and not self._departures.any_killed():
+            self._pedal.release()
+
+    def _look(self, now: float) -> Observations:
+        observations = observe_hot(self._node.sample(), self._clock.now(), self._filesystems)
+        self._pace.observe(now, observations)
+        self.counters.samples += 1
+        return observations
+
+    def _adjusted(self, observations: Observations, now: float) -> Observations:
+        """Count what killed pods will give back as available."""
+        if not self._departures.any_killed():
+            return observations
+        return {
+            signal: replace(
+                observed,
+                available=observed.available + self._departures.returning(signal, observed.available, now),
+            )
+            for signal, observed in observations.items()
+        }
+
+    def _calls_for_action(self, threshold: Threshold, now: float) -> bool:
+        first = self.state.first_observed.get(threshold)
+        if first is None:
+            return True
+        return now - first >= threshold.grace_period_seconds and not self._is_held(threshold, now)
+
+    def _is_held(self, threshold: Threshold, now: float) -> bool:
+        """Tell whether nothing can be done about a threshold just now that is not being done."""
+        resource = RESOURCES[threshold.signal]
+        reclaim = self._reclaiming.get(resource)
+        return (
+            now < self._futile_until.get(threshold.signal, now)
+            or (reclaim is not None and not reclaim.done())
+            # One pod at a time: those with grace are waited for, unless a hard threshold is crossed.
+            or (not threshold.is_hard and self._departures.any_for(resource))
+        )
+
+    def _round(self, now: float, observations: Observations) -> None:
+        limited: list[Pod] = []
+        stats: StatsByUid = {}
+        if now >= self._round_due:
+            self._round_due = now + self._pace.interval_seconds
+            if self._policy.local_storage_isolation:
+                limited = [pod for pod in self._node.active_pods() if has_storage_limits(pod)]
+            summary = self._node.summary(limited)
+            stats = _by_uid(summary)
+            observations = {**observe(summary), **observations}
+        outcome = synchronise(
+            self._policy, self.state, self._adjusted(observations, now), now, limited, stats
+        )
+        changed = outcome.state.conditions != self.state.conditions
+        self.state = outcome.state
+        if changed:
+            self._node.conditions_changed(self.state.conditions)
+        for eviction in outcome.over_limit:
+            if not self._departures.includes(eviction.pod.metadata.uid):
+                self._departures.begin(eviction, record_of(eviction, self._clock.now()), Scarcity(), now)
+        for threshold in outcome.acting:
+            if not self._is_held(threshold, now):
+                self._act(threshold, observations, now)
+                return
+
+    def _act(self, threshold: Threshold, observations: Observations, now: float) -> None:
+        self._announce(RESOURCES[threshold.signal], now)
+        if self._is_reclaim_enough(threshold, observations):
+            return
+        if self._pedal is not None and RESOURCES[threshold.signal] is Resource.MEMORY:
+            self._pedal.press(now)
+        pods = [pod for pod in self._node.active_pods() if not self._is_going(pod, threshold)]
+        observed = observations[threshold.signal]
+        choice = choose(self._policy, threshold, observed, pods, _by_uid(self._node.summary(pods)))
+        eviction = choice.eviction
+        if eviction is None:
+            self._futile_until[threshold.signal] = now + FUTILE_SECONDS
+            return
+        record = with_changes(
+            record_of(eviction, self._clock.now()),
+            pressure=self._pressure(threshold, observed, now),
+            candidates=candidates_of(self._policy, choice),
+        )
+        usage = next(each.usage for each in choice.candidates if each.pod is eviction.pod)
+        scarcity = Scarcity(RESOURCES[threshold.signal], usage, observations)
+        self._departures.begin(eviction, record, scarcity, now)
+        self._pace.react(now, self._clock.monotonic() - now)
+
+    def _announce(self, resource: Resource, now: float) -> None:
+        last = self._announced_at.get(resource)
+        if last is None or now - last >= self._pace.interval_seconds:
+            self._announced_at[resource] = now
+            self._node.attempting_to_reclaim(resource)
+
+    def _is_reclaim_enough(self, threshold: Threshold, observations: Observations) -> bool:
+        """Reclaim on the node first, beside the loop; tell whether to leave the pods alone for now."""
+        wanted = reclaims(threshold.signal, self._policy.filesystems)
+        resource = RESOURCES[threshold.signal]
+        if not wanted:
+            return False
+        done = self._reclaiming.pop(resource, None)
+        if done is None:
+            self._reclaiming[resource] = asyncio.ensure_future(self._reclaim(wanted))
+            return True
+        done.result()
+        return is_resolved(self._policy, observations)
+
+    async def _reclaim(self, wanted: Sequence[Reclaim]) -> None:
+        for what in wanted:
+            await self._node.reclaim(what)
+        self.wake()
+
+    def _is_going(self, pod: Pod, threshold: Threshold) -> bool:
+        """Tell whether a pod is leaving as fast as a threshold wants it to."""
+        uid = pod.metadata.uid
+        return self._departures.is_killed(uid) or (not threshold.is_hard and self._departures.includes(uid))
+
+    def _pressure(self, threshold: Threshold, observed: Observation, now: float) -> Pressure:
+        trend = self._pace.trend(threshold.signal)
+        crossed = self.state.first_observed.get(threshold, now)
+        if trend is not None and crossed == now:
+            crossed = trend.crossed_at(threshold.value.of(observed.capacity).value())
+        return pressure_of(
+            threshold,
+            observed,
+            trend.rate_per_second if trend is not None else 0.0,
+            self._clock.now() - timedelta(seconds=max(now - crossed, 0.0)),
+        )
+
+    def _sleep_seconds(self, now: float, observations: Observations) -> float:
+        adjusted = self._adjusted(observations, now)
+        seconds = min(self._pace.sleep_seconds(now, self._thresholds, adjusted), self._round_due - now)
+        for threshold in short_of(self._thresholds, self.state, adjusted):
+            grace_ends = self.state.first_observed.get(threshold, now) + threshold.grace_period_seconds
+            if now < grace_ends:
+                seconds = min(seconds, grace_ends - now)
+            elif not self._is_held(threshold, now):
+                seconds = 0.0
+            elif (futile_until := self._futile_until.get(threshold.signal, now)) > now:
+                seconds = min(seconds, futile_until - now)
+        if self._departures.any_killed():
+            seconds = min(seconds, RETURNING_POLL_SECONDS)
+        return max(seconds, self._pace.shortest_seconds)
+
+
+def _by_uid(summary: Summary) -> StatsByUid:
+    return {stats.pod_ref.uid: stats for stats in summary.pods}
