@@ -1,7 +1,7 @@
 """Integration tests run in a virtual machine: one at a time, each shape booted once a session.
 
 A test that takes `node` gets a clean node with the agent running; one that takes `machine` gets the booted
-machine as the test before it left it. `@pytest.mark.shape("numa2")` chooses the machine (default plain), and the
+machine as the test before it left it. `@pytest.mark.shape("numa2")` chooses the machine (default plain), the
 fixture `kubelet_config`, overridden in a module or a class, the configuration.
 """
 
@@ -83,7 +83,7 @@ def machine(fleet: Fleet, request: pytest.FixtureRequest) -> Node:
 
 @pytest.fixture
 def kubelet_config() -> dict[str, Any]:
-    """What the test's KubeletConfiguration says beside apiVersion and kind: override it in a module or class."""
+    """What the test's KubeletConfiguration says beside apiVersion and kind: override it at will."""
     return {}
 
 

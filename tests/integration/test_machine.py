@@ -45,7 +45,7 @@ def test_a_small_machine_has_little_memory(machine: Node) -> None:
 
 @pytest.mark.shape("kubelet")
 def test_the_machine_of_the_recorded_tree(machine: Node) -> None:
-    """4 CPUs and, within a thousandth, the memory that kubelet saw: what follows from them can be compared."""
+    """4 CPUs and, within a thousandth, the memory that kubelet saw: what follows can be compared."""
     total_kib = int(machine.run("awk '/MemTotal/ {print $2}' /proc/meminfo"))
     assert machine.run("nproc").strip() == "4"
     assert total_kib == pytest.approx(2_983_832, rel=1e-3)
