@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from nodeagent.api.meta import LabelSelector, LabelSelectorRequirement
 from nodeagent.api.node import Taint
 from nodeagent.api.pod import NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Toleration
 
@@ -27,7 +28,16 @@ def _term_matches(term: NodeSelectorTerm, node_name: str, labels: Mapping[str, s
     )
 
 
-def requirement_matches(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+def label_selector_matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether the labels satisfy the selector; an empty one takes every object."""
+    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
+        requirement_matches(each, labels) for each in selector.match_expressions
+    )
+
+
+def requirement_matches(
+    requirement: NodeSelectorRequirement | LabelSelectorRequirement, labels: Mapping[str, str]
+) -> bool:
     """Whether one `key operator values` holds for the labels; what cannot be read as a rule never holds."""
     value = labels.get(requirement.key)
     match requirement.operator:

@@ -99,7 +99,14 @@ def fit(pod: Pod, node: NodeView, others: Collection[Pod]) -> FitResult:
     refused = _other_os(pod)
     if refused is not None:
         return refused
-    comparisons = compare_resources(pod, node.allocatable, others)
+    capacity = amounts(node.allocatable)
+    # What no device plugin has announced here cannot be short here.
+    requested = {
+        name: amount
+        for name, amount in amounts(pod_requests(pod)).items()
+        if name in capacity or not is_extended(name)
+    }
+    comparisons = compare_resources(requested, capacity, others)
     failures: list[Failure] = [each for each in comparisons if not each.fits]
     failures += _misplaced(pod, node, others)
     if not failures:
@@ -122,15 +129,9 @@ def _other_os(pod: Pod) -> FitResult | None:
 
 
 def compare_resources(
-    pod: Pod, allocatable: Mapping[str, Quantity], others: Collection[Pod]
+    requested: Mapping[str, int], capacity: Mapping[str, int], others: Collection[Pod]
 ) -> tuple[Comparison, ...]:
-    """Compare the number of pods, then every resource that the pod asks for, in kubelet's order."""
-    capacity = amounts(allocatable)
-    requested = {
-        name: amount
-        for name, amount in amounts(pod_requests(pod)).items()
-        if amount > 0 and (name in capacity or not is_extended(name))
-    }
+    """Compare the number of pods, then every resource that is asked for, in kubelet's order."""
     used = total_requests(others)
     rest = sorted(name for name in requested if name not in _PRIMARY and is_countable(name))
     return (
@@ -138,7 +139,7 @@ def compare_resources(
         *(
             Comparison(name, requested[name], used.get(name, 0), capacity.get(name, 0))
             for name in (*_PRIMARY, *rest)
-            if name in requested
+            if requested.get(name, 0) > 0
         ),
     )
 
