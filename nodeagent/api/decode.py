@@ -51,7 +51,7 @@ def decode_documents(data: bytes, source: str) -> list[Any]:
         if document.error is not None:
             fault = FieldError("", ErrorKind.UNREADABLE, None, document.error)
             results.append(ObjectError(source, index, errors=(fault,)))
-        elif document.value is not None:
+        else:
             results.extend(_Expansion(source, index).objects(document.value, "", None))
     return results
 

@@ -9,24 +9,25 @@ from itertools import pairwise
 
 import yaml
 
-from nodeagent.api.scalars import TagError, resolve
+from nodeagent.api.scalars import LONGEST_NUMBER, TagError, resolve
 
 # libyaml's parser is about ten times faster; PyYAML may have been built without it.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 LARGEST_TEXT_BYTES = 3 << 20
 DEEPEST_NESTING = 64
-# Counted after aliases are expanded: a few lines of YAML can stand for billions of values.
-MOST_VALUES = 200_000
+# Counted after aliases are expanded: a few lines of YAML can stand for terabytes.
+LARGEST_EXPANSION_BYTES = 32 << 20
+_BYTES_PER_VALUE = 64
 
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 _DIRECTIVES = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n|%.*\r?\n)*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MAP_TAG = "tag:yaml.org,2002:map"
 _SEQUENCE_TAG = "tag:yaml.org,2002:seq"
 _MERGE_KEY = "<<"
-
-Plain = dict[str, object] | list[object] | str | int | float | bool | None
+_HALF_CHARACTER = r"a \u escape gives half of a surrogate pair, which is no character"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ class DocumentError(ValueError):
 
 
 def read_documents(data: bytes) -> list[Document]:
-    """Split `data` into documents and read each by itself, so that a broken one hides no other."""
+    """Split `data` into documents and read each by itself, so that a broken one hides no other.
+
+    Empty documents are left out.
+    """
     if len(data) > LARGEST_TEXT_BYTES:
         return [Document(error=f"larger than {LARGEST_TEXT_BYTES} bytes: split it into several files")]
     try:
@@ -73,12 +77,13 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 def _read_part(part: str, first_line: int) -> list[Document]:
     try:
-        if part.lstrip().startswith("{"):
+        content = part.removeprefix("---").lstrip()
+        if content.startswith("{"):
             try:
-                return [Document(_read_json(part, first_line))]
+                return [Document(_read_json(content, first_line))]
             except json.JSONDecodeError:
                 pass  # YAML's flow style begins the same way.
-        return [Document(value) for value in _read_yaml(part, first_line)]
+        return [Document(value) for value in _read_yaml(part, first_line) if value is not None]
     except DocumentError as error:
         return [Document(error=str(error))]
 
@@ -91,19 +96,22 @@ def _read_json(text: str, line: int) -> object:
             raise DocumentError(line, f"the key {twice!r} stands twice in one object")
         return mapping
 
+    def integer(digits: str) -> int:
+        if len(digits) > LONGEST_NUMBER:
+            raise DocumentError(line, f"a number has more than {LONGEST_NUMBER} digits")
+        return int(digits)
+
     def constant(name: str) -> object:
         raise DocumentError(line, f"{name} is no JSON number")
 
     try:
-        value = json.loads(text, object_pairs_hook=members, parse_constant=constant)
+        value = json.loads(text, object_pairs_hook=members, parse_int=integer, parse_constant=constant)
     except RecursionError:
         raise DocumentError(line, _too_deep()) from None
-    except json.JSONDecodeError:
-        raise
-    except ValueError as error:
-        raise DocumentError(line, str(error)) from error
     if _depth_exceeds(value, DEEPEST_NESTING):
         raise DocumentError(line, _too_deep())
+    if "\\u" in text and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+        raise DocumentError(line, _HALF_CHARACTER)
     return value
 
 
@@ -155,7 +163,7 @@ class _Open:
         self.value = value
         self.anchor = anchor
         self.line = line
-        self.size = 1
+        self.size = _BYTES_PER_VALUE
         self.key: str | None = None
         self.merged: list[object] = []
 
@@ -195,18 +203,22 @@ class _YamlReader:
 
     def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
         parent = self._open[-1] if self._open else None
+        size = _BYTES_PER_VALUE + len(event.value)
         if parent is not None and isinstance(parent.value, dict) and parent.key is None:
-            self._count(1, line)
+            self._count(size, line)
+            parent.size += size
             parent.key = self._key(event, parent.value, line)
             if event.anchor is not None:
-                self._anchors[event.anchor] = (parent.key, 1)
+                self._anchors[event.anchor] = (parent.key, size)
             return
         value = self._resolved(event, line)
         if event.anchor is not None:
-            self._anchors[event.anchor] = (value, 1)
-        self._add(value, 1, line)
+            self._anchors[event.anchor] = (value, size)
+        self._add(value, size, line)
 
     def _resolved(self, event: yaml.ScalarEvent, line: int) -> object:
+        if _SURROGATE.search(event.value):
+            raise DocumentError(line, _HALF_CHARACTER)
         try:
             return resolve(event.value, event.tag, plain=event.implicit[0])
         except TagError as error:
@@ -215,8 +227,8 @@ class _YamlReader:
     def _key(self, event: yaml.ScalarEvent, mapping: dict[str, object], line: int) -> str:
         key = self._resolved(event, line)
         if not isinstance(key, str):
-            text = event.value or "null"
-            raise DocumentError(line, f"the key {text} is not a string: write it in quotes")
+            read_as = json.dumps(key)
+            raise DocumentError(line, f"the key {event.value} is read as {read_as}: write it in quotes")
         if key == _MERGE_KEY and event.implicit[0]:
             return key
         if key in mapping:
@@ -248,7 +260,7 @@ class _YamlReader:
         if ended.anchor is not None:
             self._anchors[ended.anchor] = (ended.value, ended.size)
         # Its parts were counted as they came.
-        self._add(ended.value, ended.size, line, counted=ended.size - 1)
+        self._add(ended.value, ended.size, line, counted=ended.size - _BYTES_PER_VALUE)
 
     def _add(self, value: object, size: int, line: int, counted: int = 0) -> None:
         self._count(size - counted, line)
@@ -270,6 +282,5 @@ class _YamlReader:
 
     def _count(self, size: int, line: int) -> None:
         self._total += size
-        if self._total > MOST_VALUES:
-            reason = f"stands for more than {MOST_VALUES} values once its aliases are expanded"
-            raise DocumentError(line, reason)
+        if self._total > LARGEST_EXPANSION_BYTES:
+            raise DocumentError(line, "too large once its aliases are expanded: write less, or split it")

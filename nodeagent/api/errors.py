@@ -29,6 +29,7 @@ _WITHOUT_VALUE = {
     ErrorKind.UNREADABLE,
 }
 LONGEST_PRINTED_VALUE = 300
+_encoder = json.JSONEncoder(ensure_ascii=False, default=str, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +104,9 @@ def too_many(path: str, count: int, limit: int) -> FieldError:
 
 def _printed(value: object) -> str:
     """Return a value as JSON, cut where nobody reads on."""
-    text = json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
-    return text if len(text) <= LONGEST_PRINTED_VALUE else f"{text[:LONGEST_PRINTED_VALUE]}..."
+    text = ""
+    for part in _encoder.iterencode(value):
+        text += part
+        if len(text) > LONGEST_PRINTED_VALUE:
+            return f"{text[:LONGEST_PRINTED_VALUE]}..."
+    return text

@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"([-+]?)(?:0b([01]+)|0o?([0-7]+)|0x([0-9a-f]+)|(0|[1-9][0
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_A_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 # Python refuses to read endless digits; no number that anything here asks for is this long.
-_LONGEST_NUMBER = 1024
+LONGEST_NUMBER = 1024
 
 _PREFIX = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -54,7 +54,7 @@ def resolve(text: str, tag: str | None = None, *, plain: bool = True) -> str | i
 def _plain_value(text: str) -> str | int | float | bool | None:
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in "+-.0123456789" or len(text) > _LONGEST_NUMBER:
+    if text[0] not in "+-.0123456789" or len(text) > LONGEST_NUMBER:
         return text
     if _NOT_A_NUMBER.fullmatch(text):
         raise TagError(f"{text} is no number that JSON knows")

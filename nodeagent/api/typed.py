@@ -149,6 +149,8 @@ class _Examination:
             if field.required and value.get(name) is None
         }
         for name, part in value.items():
+            if len(self.errors) == MOST_ERRORS:
+                break
             known = fields.get(name)
             if known is None:
                 hint = _hint(name, fields)
