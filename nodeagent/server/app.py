@@ -1,6 +1,8 @@
 """The web applications: the read-only server, and the health port."""
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -9,13 +11,19 @@ from nodeagent.server.kubelet import KubeletEndpoints
 from nodeagent.server.rest import Handler, add_rest_routes, status_errors
 from nodeagent.server.view import ServerView
 
+logger = logging.getLogger(__name__)
+
+Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
+
 _ANSWER_SECONDS = 60
 _BODY_BYTES = 64 * 1024
 
 
 def create_app(view: ServerView) -> web.Application:
     """Make the read-only server's application: kubelet's endpoints and the Kubernetes REST subset."""
-    app = web.Application(middlewares=[bounded, status_errors], client_max_size=_BODY_BYTES)
+    app = web.Application(
+        middlewares=[answered_within(_ANSWER_SECONDS), status_errors], client_max_size=_BODY_BYTES
+    )
     health = HealthChecks(view.health_checks)
     health.add_routes(app)
     KubeletEndpoints(view, health).add_routes(app)
@@ -25,16 +33,22 @@ def create_app(view: ServerView) -> web.Application:
 
 def create_healthz_app(view: ServerView) -> web.Application:
     """Make the application of the health port, which answers nothing else."""
-    app = web.Application(middlewares=[bounded], client_max_size=_BODY_BYTES)
+    app = web.Application(middlewares=[answered_within(_ANSWER_SECONDS)], client_max_size=_BODY_BYTES)
     HealthChecks(view.health_checks).add_routes(app)
     return app
 
 
-@web.middleware
-async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give every answer a time by which it must have been taken."""
-    try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            return await handler(request)
-    except TimeoutError:
-        raise web.HTTPGatewayTimeout(text=f"no answer within {_ANSWER_SECONDS} seconds\n") from None
+def answered_within(seconds: float) -> Middleware:
+    """Cut off a client that has not taken its answer in time; half of one may be out already."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(seconds):
+                return await handler(request)
+        except TimeoutError:
+            logger.warning("%s %s: not answered within %g s, cut off", request.method, request.path, seconds)
+            request.protocol.force_close()
+            raise web.HTTPGatewayTimeout from None
+
+    return middleware

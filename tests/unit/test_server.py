@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientResponse
+from aiohttp import ClientError, ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
-from nodeagent.server.app import create_app, create_healthz_app
+from nodeagent.server.app import answered_within, create_app, create_healthz_app
 from tests.unit.shown_node import ShownNode, make_pod
 
 Client = TestClient[Any, Any]
@@ -227,6 +227,27 @@ class TestRest:
 
 
 class TestBounds:
+    @pytest.mark.parametrize("begun", [False, True])
+    async def test_an_answer_that_takes_too_long_is_cut_off(
+        self, begun: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            if begun:
+                await response.prepare(request)
+                await response.write(b"half")
+            await asyncio.Event().wait()
+            return response
+
+        app = web.Application(middlewares=[answered_within(0.05)])
+        app.router.add_get("/", handler)
+        async with TestClient(TestServer(app)) as client:
+            with pytest.raises(ClientError):
+                await (await client.get("/")).read()
+        assert [record.getMessage() for record in caplog.records] == [
+            "GET /: not answered within 0.05 s, cut off"
+        ]
+
     async def test_a_large_body_is_refused(self, client: Client) -> None:
         response = await client.post("/stats/summary", data={"x": "y" * 100_000})
         assert response.status == 413
