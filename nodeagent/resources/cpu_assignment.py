@@ -7,21 +7,13 @@ from nodeagent.hardware.cpuset import NO_CPUS, CpuSet, lowest_bits
 from nodeagent.hardware.topology import Topology
 from nodeagent.resources.cpu_distribution import distribute
 from nodeagent.resources.cpu_options import CpuPolicyOptions
+from nodeagent.resources.errors import NotEnoughCpus
 
 Unit = tuple[int, int]
 """A core, socket, NUMA node or cache: its id, and the bitmask of its CPUs."""
 
 Counted = tuple[int, int, int]
 """A unit with free CPUs: how many, its id, its bitmask. Sorts as units are tried: fewest free first."""
-
-
-class NotEnoughCpus(Exception):
-    """Fewer CPUs are free than were asked for."""
-
-    def __init__(self, requested: int, available: int) -> None:
-        super().__init__(
-            f"not enough cpus available to satisfy request: requested={requested}, available={available}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +34,9 @@ class Choice:
 
     def __or__(self, other: "Choice") -> "Choice":
         return Choice(self.cpus | other.cpus, self.steps + other.steps)
+
+
+NO_CHOICE = Choice()
 
 
 class CpuAssigner:
@@ -67,7 +62,7 @@ class CpuAssigner:
         if number > len(free):
             raise NotEnoughCpus(number, len(free))
         if number == 0:
-            return Choice()
+            return NO_CHOICE
         if options.distribute_cpus_across_numa:
             group = self._topology.cpus_per_core if options.full_pcpus_only else 1
             return self._distributed(free.mask, number, group)
@@ -138,7 +133,7 @@ class CpuAssigner:
         shared = distribute([count for count, _, _ in counted], number, group, least_nodes)
         if shared is None:
             return self._packed(free, number)
-        choice = Choice()
+        choice = NO_CHOICE
         for member, extra_groups in zip(shared.members, shared.extra_groups, strict=True):
             _, _, numa = counted[member]
             for part in (shared.share, *[group] * extra_groups):

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodeagent.hardware.topology import Topology
-from nodeagent.resources.options import OptionError, parse_bool
+from nodeagent.resources.errors import OptionError
+from nodeagent.resources.options import parse_bool
 
 FULL_PCPUS_ONLY = "full-pcpus-only"
 DISTRIBUTE_ACROSS_NUMA = "distribute-cpus-across-numa"

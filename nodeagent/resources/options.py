@@ -1,11 +1,9 @@
 """Policy options come as texts; these are the rules all of them share."""
 
+from nodeagent.resources.errors import OptionError
+
 TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
-
-
-class OptionError(ValueError):
-    """A policy or one of its options cannot be used; the message says which, and why."""
 
 
 def parse_bool(name: str, value: str) -> bool:

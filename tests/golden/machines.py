@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from nodeagent.hardware.cpuset import bits
 from nodeagent.hardware.topology import Cpu, NumaNode, Topology
+from nodeagent.resources.hints import Hint, Hints
 
 
 def topology(document: dict[str, Any], name: str) -> Topology:
@@ -14,3 +16,36 @@ def topology(document: dict[str, Any], name: str) -> Topology:
         NumaNode(int(node), distances=tuple(distances[node])) for node in sorted(distances, key=int)
     )
     return Topology(cpus, nodes)
+
+
+def hints(provider: dict[str, Any] | None) -> Hints:
+    """A provider's hints, with masks as lists of NUMA nodes in the file."""
+    if provider is None:
+        return None
+    return {
+        resource: None
+        if listed is None
+        else tuple(
+            Hint(None if mask is None else sum(1 << node for node in mask), preferred)
+            for mask, preferred in listed
+        )
+        for resource, listed in provider.items()
+    }
+
+
+def shown_mask(mask: int | None) -> list[int] | None:
+    return None if mask is None else list(bits(mask))
+
+
+def shown_hints(found: Hints) -> dict[str, Any] | None:
+    """Hints as the files have them."""
+    if found is None:
+        return None
+    return {
+        resource: None if listed is None else [[shown_mask(mask), preferred] for mask, preferred in listed]
+        for resource, listed in found.items()
+    }
+
+
+def shown_affinity(affinity: Hint) -> list[Any]:
+    return [shown_mask(affinity.mask), affinity.preferred]

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from nodeagent.hardware.cpuset import CpuSet
-from nodeagent.resources.cpu_assignment import CpuAssigner, NotEnoughCpus
+from nodeagent.resources.cpu_assignment import CpuAssigner
 from nodeagent.resources.cpu_options import parse_cpu_options
+from nodeagent.resources.errors import NotEnoughCpus
 from tests.golden import bugs
 from tests.golden.machines import topology
 
