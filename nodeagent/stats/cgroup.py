@@ -82,6 +82,22 @@ def read_cgroup(tree: CgroupTree, path: str) -> CgroupSample | None:
     )
 
 
+def read_in_haste(tree: CgroupTree, path: str) -> CgroupSample | None:
+    """Measure only memory and tasks: three files, for a decision that cannot wait."""
+    memory = read_charged_memory(tree, path)
+    if memory is None:
+        return None
+    return CgroupSample(
+        cpu=None,
+        memory=memory,
+        tasks=parse_limit(tree.read(path, "pids.current")),
+        tasks_limit=None,
+        io_pressure=None,
+        populated=True,
+        dying_descendants=0,
+    )
+
+
 def read_cpu(tree: CgroupTree, path: str) -> CpuSample | None:
     """Read a cgroup's CPU time."""
     text = tree.read(path, "cpu.stat")
@@ -117,7 +133,7 @@ def read_memory(tree: CgroupTree, path: str) -> MemorySample | None:
 
 
 def read_charged_memory(tree: CgroupTree, path: str) -> MemorySample | None:
-    """Read only what a cgroup is charged with: two files, for a decision that cannot wait."""
+    """Read only what a cgroup is charged with: two files."""
     usage = parse_limit(tree.read(path, "memory.current"))
     text = tree.read(path, "memory.stat")
     if usage is None or text is None:

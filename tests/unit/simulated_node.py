@@ -1,4 +1,4 @@
-"""A node made of arithmetic: pods grow at given rates, killed ones give back what they held, time is virtual."""
+"""A node made of arithmetic, in virtual time: pods grow, and killed ones give back what they held."""
 
 import asyncio
 import heapq
