@@ -46,6 +46,8 @@ class JournalHandler(logging.Handler):
     def __init__(self, send: Callable[..., object]) -> None:
         super().__init__()
         self._send = send
+        # Level and logger are fields; basicConfig would put them into the text as well.
+        self.setFormatter(logging.Formatter("%(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = {name: str(value) for name, value in vars(record).items() if name.isupper()}
@@ -56,7 +58,7 @@ class JournalHandler(logging.Handler):
                 SYSLOG_IDENTIFIER=IDENTIFIER,
                 LOGGER=record.name,
                 CODE_FILE=record.pathname,
-                CODE_LINE=str(record.lineno),
+                CODE_LINE=record.lineno,
                 CODE_FUNC=record.funcName,
                 **fields,
             )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -11,9 +11,11 @@ from nodeagent.server.kubelet import KubeletEndpoints
 from nodeagent.server.rest import Handler, add_rest_routes, status_errors
 from nodeagent.server.view import ServerView
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    # Older releases of aiohttp have no name for it.
+    from aiohttp.typedefs import Middleware
 
-Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
+logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 60
 _BODY_BYTES = 64 * 1024
@@ -38,7 +40,7 @@ def create_healthz_app(view: ServerView) -> web.Application:
     return app
 
 
-def answered_within(seconds: float) -> Middleware:
+def answered_within(seconds: float) -> "Middleware":
     """Cut off a client that has not taken its answer in time; half of one may be out already."""
 
     @web.middleware

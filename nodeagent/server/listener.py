@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import logging
+import os
 from typing import Self
 
 from aiohttp import web
@@ -95,7 +96,9 @@ class Listener:
 
 
 def _sentence(address: str, port: int, setting: str, error: OSError) -> str:
-    place = f"cannot listen on {address}:{port} ({setting}): {error.strerror or error}"
+    # asyncio's own text repeats the address.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    place = f"cannot listen on {address}:{port} ({setting}): {reason}"
     if error.errno == errno.EADDRINUSE:
         return f"{place}; is a kubelet or another nodeagent running? Stop it, or choose another {setting}"
     if error.errno == errno.EADDRNOTAVAIL:

@@ -23,8 +23,9 @@ class Journal:
     def __init__(self) -> None:
         self.entries: list[dict[str, str]] = []
 
-    def send(self, message: str, **fields: str) -> None:
-        self.entries.append({"MESSAGE": message, **fields})
+    def send(self, message: str, *, CODE_LINE: int, **fields: str) -> None:
+        # systemd-python wants this one field as a number.
+        self.entries.append({"MESSAGE": message, "CODE_LINE": f"{CODE_LINE:d}", **fields})
 
 
 def logger_to(journal: Journal) -> logging.Logger:
