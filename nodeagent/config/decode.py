@@ -29,7 +29,7 @@ _WRONG: Final = object()
 
 @dataclass(slots=True)
 class Decoded:
-    """What decoding found beside the value: faults, the fields that are set, and those that change a default."""
+    """What decoding found beside the value: faults, the fields that are set, those that change a default."""
 
     errors: list[FieldError] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
@@ -99,7 +99,7 @@ def _entries(
         if not isinstance(key, str):
             found.errors.append(invalid(path, key, "expected a string as key; put it in quotes"))
             continue
-        value = _value(wanted, item, f"{path}[{key}]" if "." in key else f"{path}.{key}", found, names)
+        value = _value(wanted, item, f"{path}[{key}]", found, names)
         if value is not _WRONG:
             values[key] = value
     return values

@@ -220,8 +220,9 @@ def _static_reservation(kubelet: KubeletConfiguration) -> Iterator[Fault]:
     if not any(Quantity.parse(amount).sign > 0 for amount in amounts):
         yield (
             "cpuManagerPolicy",
-            "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater "
-            "than zero; set cpu in systemReserved or kubeReserved, or name CPUs in reservedSystemCPUs",
+            "[cpumanager] unable to determine reserved CPU resources for static policy: the static policy "
+            "requires systemreserved.cpu + kubereserved.cpu to be greater than zero; set cpu in "
+            "systemReserved or kubeReserved, or name CPUs in reservedSystemCPUs",
         )
 
 

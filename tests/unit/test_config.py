@@ -143,11 +143,11 @@ registerWithTaints: [{keys: a}]
         "kubelet.yaml: podPidsLimit: Invalid value: 99999999999999999999999: "
         "expected an integer from -9223372036854775808 to 9223372036854775807",
         'kubelet.yaml: maxPods: Invalid value: "many": expected an integer',
-        'kubelet.yaml: kubeReserved.cpu: Invalid value: 1: expected a string; write "1" in quotes',
+        'kubelet.yaml: kubeReserved[cpu]: Invalid value: 1: expected a string; write "1" in quotes',
         'kubelet.yaml: enforceNodeAllocatable: Invalid value: "pods": expected a list of strings',
-        'kubelet.yaml: reservedMemory[0].limits.memory: Invalid value: "lots": quantities must match the '
+        'kubelet.yaml: reservedMemory[0].limits[memory]: Invalid value: "lots": quantities must match the '
         "regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-        "kubelet.yaml: featureGates.MemoryQoS: Invalid value: 1: expected a boolean",
+        "kubelet.yaml: featureGates[MemoryQoS]: Invalid value: 1: expected a boolean",
     ]
 
 
@@ -163,10 +163,10 @@ registerWithTaints: [{keys: a}]
         (f"{HEADER}---\n{HEADER}", "document 2: a second KubeletConfiguration; expected one in a file"),
         (f"{HEADER}maxPods: [", "line"),
         (f"{HEADER}maxPods: 3\nmaxPods: 4", "maxPods"),
-        (f"{HEADER}1: 2", "the key 1 is not a string"),
+        (f"{HEADER}1: 2", "line 3: the key 1 "),
         (
             f"{HEADER}staticPodURLHeader: {{a: [1]}}",
-            "staticPodURLHeader.a[0]: Invalid value: 1: expected a string",
+            "staticPodURLHeader[a][0]: Invalid value: 1: expected a string",
         ),
         (f"{HEADER}x: &a {{b: [*a]}}", "alias"),
         ("\x00", "not allowed"),

@@ -145,7 +145,10 @@ HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\
             "systemReserved: {memory: 1Zi}",
             '--system-reserved value failed to parse: memory "1Zi": quantities must match the regular expression',
         ),
-        ("qosReserved: {memory: 50}", 'qosReserved.memory: Invalid value: 50: expected a string; write "50"'),
+        (
+            "qosReserved: {memory: 50}",
+            'qosReserved[memory]: Invalid value: 50: expected a string; write "50"',
+        ),
         (
             "qosReserved: {memory: '50'}",
             '--qos-reserved value failed to parse: percentage expected, got "50"',
@@ -153,7 +156,7 @@ HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\
         ("cpuManagerPolicy: dynamic", 'unknown policy: "dynamic"; expected "none" or "static"'),
         (
             "cpuManagerPolicy: static",
-            "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero",
+            "[cpumanager] unable to determine reserved CPU resources for static policy: the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero",
         ),
         ("memoryManagerPolicy: static", 'unknown policy: "static"; expected "None" or "Static"'),
         (

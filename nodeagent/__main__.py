@@ -1,0 +1,80 @@
+"""The command line: one verb a module, and the one place where errors become exit codes."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from nodeagent import __version__
+from nodeagent.cli.common import CommandError
+
+VERBS = ("run", "get", "describe", "tree", "doctor", "config")
+REFUSED, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
+
+_EPILOG = """
+examples:
+  nodeagent doctor                          is this host fit to be a node?
+  nodeagent plan pod.yaml --topology 2x4x2  what would happen to these pods on such a machine?
+  nodeagent run --config config.yaml        be a node
+  nodeagent get pods -o wide
+  nodeagent describe pod web
+  nodeagent tree                            cgroups, what they use, and which limit binds
+
+exit codes: 0 done, 1 refused or not found (the reason is on standard error), 2 wrong usage
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        arguments = build_parser().parse_args(argv)
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except SystemExit as stop:
+        # argparse: 0 after --help, 2 after an explanation of what is wrong.
+        return stop.code if isinstance(stop.code, int) else 2
+    except CommandError as error:
+        for line in str(error).splitlines():
+            print(f"nodeagent: {line}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has left; the interpreter must not complain about that when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"nodeagent: {where}{error.strerror or error}", file=sys.stderr)
+        return REFUSED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="nodeagent",
+        description="A mini-kubelet on cgroup v2: decides what runs on a node, and writes it to the kernel.",
+        epilog=_EPILOG,
+        formatter_class=formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"nodeagent {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for name in VERBS:
+        module = importlib.import_module(f"nodeagent.cli.{name}")
+        verb = verbs.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            epilog=f"examples:{module.EXAMPLES}",
+            formatter_class=formatter,
+        )
+        module.configure(verb)
+        verb.set_defaults(run=module.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
