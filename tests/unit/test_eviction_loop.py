@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from nodeagent.eviction.record import explain
 from nodeagent.eviction.signals import Condition, Resource
 from tests.unit.simulated_node import (
     MIB,
+    START,
     SimulatedNode,
     VirtualClock,
     Workload,
@@ -143,14 +145,12 @@ async def test_a_soft_threshold_waits_and_asks_first() -> None:
     await run(make_loop(node, policy), node.clock, 220)
     (eviction,) = node.evictions
     assert (eviction.immediate, eviction.grace_seconds) == (False, 20)
-    crossed = (2048 - 100 - 300) / 10
     first, last = node.records
     assert first.pressure is not None
     seconds = (first.decided_at - first.pressure.crossed_at).total_seconds()
     assert 30 <= seconds < 30.1
-    assert (
-        crossed + 30 <= (first.decided_at - node.clock.now()).total_seconds() + node.clock.time < crossed + 31
-    )
+    crossed = (first.pressure.crossed_at - START).total_seconds()
+    assert crossed == pytest.approx((2048 - 100 - 300) / 10, abs=0.1)
     assert last.dead_at is not None
 
 
