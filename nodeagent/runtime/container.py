@@ -37,29 +37,24 @@ class Output:
 
     def transfer(self) -> bool:
         """Move what is there, up to a bound; False at the end of the stream."""
-        data = self._read()
-        if data:
-            self._log.write(self._framer.feed(data, self._timestamps.now()))
-        return data != b""
+        try:
+            data = os.read(self.descriptor, TURN_BYTES)
+        except BlockingIOError:
+            return True
+        now = self._timestamps.now()
+        self._log.write(self._framer.feed(data, now) if data else self._framer.finish(now))
+        return bool(data)
 
     def drain(self) -> None:
         """Move everything that an ended process left."""
         for _ in range(_DRAIN_BYTES // TURN_BYTES):
-            if not (data := self._read()):
-                break
-            self._log.write(self._framer.feed(data, self._timestamps.now()))
+            if not self.transfer():
+                return
         self._log.write(self._framer.finish(self._timestamps.now()))
 
     def pause(self) -> None:
         """Write the unfinished line too: a later keeper goes on with it."""
         self._log.write(self._framer.finish(self._timestamps.now(), "P"))
-
-    def _read(self) -> bytes | None:
-        """Return bytes, b"" at the end, None if there is nothing now."""
-        try:
-            return os.read(self.descriptor, TURN_BYTES)
-        except BlockingIOError:
-            return None
 
 
 class Container:

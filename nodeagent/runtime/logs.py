@@ -230,7 +230,9 @@ class LogFile:
     def _rotate_in(self, directory: int) -> None:
         older = sorted(suffix for suffix in map(self._rotated_suffix, os.listdir(directory)) if suffix)
         dated = self._name + self._next_suffix(older)
-        os.rename(self._name, dated, src_dir_fd=directory, dst_dir_fd=directory)
+        # someone may have removed the file, or its directory
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._name, dated, src_dir_fd=directory, dst_dir_fd=directory)
         self.close()
         # besides the new file and the one just dated
         for suffix in older[: max(0, len(older) - (self._max_files - 2))]:

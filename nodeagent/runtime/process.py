@@ -1,50 +1,40 @@
 """The agent's side of the keeper: start, list, signal, forget and follow containers."""
 
 import asyncio
+import math
 import sys
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-
-import msgspec
+from typing import TypeVar
 
 from nodeagent.runtime import protocol
+from nodeagent.runtime.connection import (
+    Connection,
+    KeeperUnavailable,
+    Reply,
+    RuntimeBusy,
+    RuntimeFault,
+    StartError,
+)
 from nodeagent.runtime.spec import ContainerRecord, ContainerSpec
 
-# how long a keeper may be away (it restarts in much less) and how long it may take for a reply
-PATIENCE_SECONDS = 15.0
-REPLY_SECONDS = 60.0
+__all__ = [
+    "KeeperUnavailable",
+    "ProcessRuntime",
+    "RuntimeBusy",
+    "RuntimeFault",
+    "StartError",
+    "ensure_keeper",
+]
 
-_LINE_LIMIT_BYTES = 4 * protocol.MAX_REQUEST_BYTES
+# how long a keeper may be away; a restart takes much less
+PATIENCE_SECONDS = 15.0
+
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 1.0
 
-
-class RuntimeFault(Exception):
-    """The process runtime could not do what it was asked; the text says why."""
-
-
-class KeeperUnavailable(RuntimeFault):
-    """No keeper answers, so it is not known whether anything was done. Containers go on meanwhile."""
-
-
-class RuntimeBusy(RuntimeFault):
-    """Not now: the container is being started or ended by someone else, or too many are kept."""
-
-
-class StartError(RuntimeFault):
-    """A container's program could not be run; nothing of it is left. Named as kubelet names it."""
-
-    reason = "StartError"
-    exit_code = 128
-
-
-_FAULTS: dict[str, type[RuntimeFault]] = {
-    protocol.BUSY: RuntimeBusy,
-    protocol.NOT_FOUND: StartError,
-    protocol.START_ERROR: StartError,
-}
+T = TypeVar("T")
 
 
 class ProcessRuntime:
@@ -63,95 +53,95 @@ class ProcessRuntime:
 
         `attach` is given the PID of a process that stands before its program's first instruction, and puts it
         into its leaf. If `attach` raises, the process is ended and the exception goes on. StartError if the
-        program cannot be run.
+        program cannot be run; KeeperUnavailable if the keeper went away after `attach` began: start it again.
         """
-        async with self._connection() as connection:
-            record = await self._prepare(connection, spec)
-            if record.state != protocol.CREATED:
-                return record
-            named = {"container_id": spec.container_id}
-            attached = False
-            try:
-                await attach(record.pid)
-                attached = True
-            finally:
-                if not attached:
-                    with suppress(RuntimeFault):
-                        await connection.ask({"do": protocol.ABORT, **named})
-            return (await connection.ask({"do": protocol.RELEASE, **named})).the_record()
+        begun = False
+
+        async def attach_once(pid: int) -> None:
+            nonlocal begun
+            begun = True
+            await attach(pid)
+
+        return await self._patiently(lambda one: _start(one, spec, attach_once), unless=lambda: begun)
 
     async def list(self) -> list[ContainerRecord]:
         """Return every container that was started and not forgotten."""
-        async with self._connection() as connection:
-            return await _list(connection)
+        return await self._patiently(Connection.list)
 
     async def signal(self, container_id: str, signum: int) -> bool:
         """Send a signal to a container's main process; False if it does not run (any more)."""
-        reply = await self._ask({"do": protocol.SIGNAL, "container_id": container_id, "signum": signum})
-        return reply.done
+        return (await self._ask(protocol.SIGNAL, container_id=container_id, signum=signum)).done
 
     async def forget(self, container_id: str) -> None:
         """Drop an ended container; one that is not known is no error, RuntimeBusy if it still runs."""
-        (await self._ask({"do": protocol.FORGET, "container_id": container_id})).check()
+        (await self._ask(protocol.FORGET, container_id=container_id)).check()
 
     async def changes(self) -> AsyncIterator[ContainerRecord]:
         """Yield every container's record, then each again as it starts or ends, without end.
 
         After a break of the connection all records come again, so that no change is missed.
         """
-        pause_seconds = _FIRST_PAUSE_SECONDS
+        patience = _Patience(math.inf)
         while True:
-            try:
-                async with self._connection() as connection:
-                    (await connection.ask({"do": protocol.WATCH})).check()
-                    for record in await _list(connection):
+            with suppress(KeeperUnavailable):
+                async with await Connection.open(self._socket_path) as connection:
+                    (await connection.ask(protocol.WATCH)).check()
+                    for record in await connection.list():
                         yield record
-                    pause_seconds = _FIRST_PAUSE_SECONDS
+                    patience = _Patience(math.inf)
                     while True:
                         yield await connection.next_change()
-            except KeeperUnavailable:
-                await asyncio.sleep(pause_seconds)
-                pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+            await patience.pause()
 
-    async def _prepare(self, connection: "_Connection", spec: ContainerSpec) -> ContainerRecord:
-        """Ask for the stopped child; while an earlier one of the same name is still being ended, again."""
-        pause_seconds = _FIRST_PAUSE_SECONDS
-        deadline = asyncio.get_running_loop().time() + self._patience_seconds
-        while True:
-            reply = await connection.ask({"do": protocol.PREPARE, "spec": spec})
-            if reply.error != protocol.BUSY or asyncio.get_running_loop().time() > deadline:
-                return reply.the_record()
-            await asyncio.sleep(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+    async def _ask(self, verb: str, **fields: object) -> Reply:
+        """Make a request that may just as well be made twice."""
+        return await self._patiently(lambda connection: connection.ask(verb, **fields))
 
-    async def _ask(self, request: dict[str, object]) -> "_Reply":
-        async with self._connection() as connection:
-            return await connection.ask(request)
-
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator["_Connection"]:
-        reader, writer = await self._connect()
-        try:
-            yield _Connection(reader, writer)
-        finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        pause_seconds = _FIRST_PAUSE_SECONDS
-        deadline = asyncio.get_running_loop().time() + self._patience_seconds
+    async def _patiently(
+        self, act: Callable[[Connection], Awaitable[T]], unless: Callable[[], bool] = lambda: False
+    ) -> T:
+        """Act on a connection, and while patience lasts again on another one, `unless` it is too late."""
+        patience = _Patience(self._patience_seconds)
         while True:
             try:
-                return await asyncio.open_unix_connection(self._socket_path, limit=_LINE_LIMIT_BYTES)
-            except OSError as error:
-                if asyncio.get_running_loop().time() >= deadline:
-                    raise KeeperUnavailable(
-                        f"{self._socket_path}: no keeper answers ({error.strerror});"
-                        " see systemctl status nodeagent-keeper"
-                    ) from None
-            await asyncio.sleep(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+                async with await Connection.open(self._socket_path) as connection:
+                    return await act(connection)
+            except (KeeperUnavailable, RuntimeBusy):
+                if unless() or not await patience.pause():
+                    raise
+
+
+async def _start(
+    connection: Connection, spec: ContainerSpec, attach: Callable[[int], Awaitable[None]]
+) -> ContainerRecord:
+    record = (await connection.ask(protocol.PREPARE, spec=spec)).the_record()
+    if record.state != protocol.CREATED:
+        return record
+    attached = False
+    try:
+        await attach(record.pid)
+        attached = True
+    finally:
+        if not attached:
+            with suppress(RuntimeFault):
+                await connection.ask(protocol.ABORT, container_id=spec.container_id)
+    return (await connection.ask(protocol.RELEASE, container_id=spec.container_id)).the_record()
+
+
+class _Patience:
+    """Growing pauses until a time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._pause_seconds = _FIRST_PAUSE_SECONDS
+
+    async def pause(self) -> bool:
+        """Wait a little; False at once if the time is over."""
+        if asyncio.get_running_loop().time() >= self._deadline:
+            return False
+        await asyncio.sleep(self._pause_seconds)
+        self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)
+        return True
 
 
 async def ensure_keeper(
@@ -162,8 +152,8 @@ async def ensure_keeper(
     For hosts without systemd, and for trials: under systemd nodeagent-keeper.service is the keeper.
     """
     try:
-        async with ProcessRuntime(socket_path, patience_seconds=0)._connection():
-            return
+        await ProcessRuntime(socket_path, patience_seconds=0).list()
+        return
     except KeeperUnavailable:
         await asyncio.to_thread(state_directory.mkdir, parents=True, exist_ok=True, mode=0o700)
     options = {
@@ -183,85 +173,3 @@ async def ensure_keeper(
         )
     await launcher.wait()
     await ProcessRuntime(socket_path).list()
-
-
-class _Reply(msgspec.Struct, frozen=True):
-    """One line from the keeper."""
-
-    record: ContainerRecord | None = None
-    records: tuple[ContainerRecord, ...] = ()
-    next: str | None = None
-    done: bool = False
-    changed: ContainerRecord | None = None
-    error: str = ""
-    message: str = ""
-
-    def check(self) -> None:
-        """Raise what the keeper refused."""
-        if self.error:
-            raise _FAULTS.get(self.error, RuntimeFault)(self.message)
-
-    def the_record(self) -> ContainerRecord:
-        self.check()
-        if self.record is None:
-            raise RuntimeFault("the keeper's reply lacks the record; is it of another version?")
-        return self.record
-
-
-_DECODER = msgspec.json.Decoder(_Reply)
-
-
-class _Connection:
-    """One connection: requests and replies in turn, with changes in between."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._changes: deque[ContainerRecord] = deque()
-
-    async def ask(self, request: dict[str, object]) -> _Reply:
-        line = msgspec.json.encode(request) + b"\n"
-        if len(line) > protocol.MAX_REQUEST_BYTES:
-            raise StartError(
-                f"the container's spec takes {len(line)} bytes, more than {protocol.MAX_REQUEST_BYTES}"
-            )
-        try:
-            self._writer.write(line)
-            async with asyncio.timeout(REPLY_SECONDS):
-                await self._writer.drain()
-                while (reply := await self._read()).changed is not None:
-                    self._changes.append(reply.changed)
-        except TimeoutError:
-            raise KeeperUnavailable(
-                f"the keeper did not answer {request['do']} in {REPLY_SECONDS:g} s"
-            ) from None
-        except OSError as error:
-            raise KeeperUnavailable(f"the connection to the keeper broke: {error}") from None
-        return reply
-
-    async def next_change(self) -> ContainerRecord:
-        while not self._changes:
-            try:
-                reply = await self._read()
-            except OSError as error:
-                raise KeeperUnavailable(f"the connection to the keeper broke: {error}") from None
-            if reply.changed is not None:
-                self._changes.append(reply.changed)
-        return self._changes.popleft()
-
-    async def _read(self) -> _Reply:
-        line = await self._reader.readline()
-        if not line.endswith(b"\n"):
-            raise ConnectionResetError("it ended")
-        return _DECODER.decode(line)
-
-
-async def _list(connection: _Connection) -> list[ContainerRecord]:
-    records: list[ContainerRecord] = []
-    after: str | None = ""
-    while after is not None:
-        reply = await connection.ask({"do": protocol.LIST, "after": after})
-        reply.check()
-        records += reply.records
-        after = reply.next
-    return records

@@ -148,7 +148,7 @@ def _apply(line: bytes, found: dict[str, Stored]) -> bool:
             found.pop(str(entry["forget"]), None)
             return True
         stored = Stored(entry)
-    except (ValueError, KeyError, BadRequest):
+    except (ValueError, KeyError, RecursionError, BadRequest):
         return False
     found[stored.spec.container_id] = stored
     return True

@@ -22,7 +22,7 @@ class Requests:
         self._containers = containers
         self._watchers: set[Client] = set()
         containers.on_change = self._changed
-        self._verbs: dict[object, Callable[[Client, Request], None]] = {
+        self._verbs: dict[str, Callable[[Client, Request], None]] = {
             protocol.PREPARE: self._prepare,
             protocol.RELEASE: self._release,
             protocol.ABORT: self._abort,
@@ -38,11 +38,10 @@ class Requests:
             request = json.loads(line)
             if not isinstance(request, dict):
                 raise BadRequest("expected a JSON object")
-            verb = self._verbs.get(request.get("do"))
+            wanted = request.get("do")
+            verb = self._verbs.get(wanted) if isinstance(wanted, str) else None
             if verb is None:
-                raise BadRequest(
-                    f"do: {request.get('do')!r}: expected one of {', '.join(map(str, self._verbs))}"
-                )
+                raise BadRequest(f"do: {wanted!r}: expected one of {', '.join(self._verbs)}")
             verb(client, request)
         except Refused as refusal:
             client.reply(_error(refusal.kind, str(refusal)))
