@@ -34,11 +34,6 @@ HARD = {
     "nodefs.inodesFree": "5%",
     "pid.available": "1000",
 }
-    "memory.available": "100Mi",
-    "nodefs.available": "10%",
-    "nodefs.inodesFree": "5%",
-    "pid.available": "1000",
-}
 
 
 def microseconds(work: Callable[[], object], repetitions: int = 2000) -> tuple[float, float]:
