@@ -58,9 +58,8 @@ def decode_documents(data: bytes, source: str) -> list[Any]:
 
 def to_builtins(value: ApiObject) -> dict[str, Any]:
     """Return `value` as plain dicts, lists and scalars, beginning with apiVersion and kind if it has them."""
-    plain: dict[str, Any] = msgspec.to_builtins(value, enc_hook=encode_hook)
-    kind = _KIND_OF.get(type(value))
-    return {"apiVersion": kind[0], "kind": kind[1], **plain} if kind is not None else plain
+    plain: dict[str, Any] = msgspec.json.decode(to_json(value))
+    return plain
 
 
 def to_json(value: ApiObject) -> bytes:

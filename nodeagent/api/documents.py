@@ -146,8 +146,9 @@ def _read_yaml(text: str, first_line: int) -> Iterator[object]:
         mark = error.problem_mark or error.context_mark
         at = mark.line if mark is not None else 0
         reason = error.problem or error.context or "not YAML"
-        lines = text.split("\n")
-        if mark is not None and lines[at][mark.column : mark.column + 1] == "\t":
+        # YAML knows more line breaks than "\n", so that the line may not be among these.
+        faulty = "".join(text.split("\n")[at : at + 1])
+        if mark is not None and faulty[mark.column : mark.column + 1] == "\t":
             reason = "a tab cannot be used for indentation: use spaces"
         raise DocumentError(first_line + at, reason) from error
     except yaml.YAMLError as error:
