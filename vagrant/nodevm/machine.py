@@ -59,12 +59,10 @@ class Machine:
     # --- life ---
 
     def up(self, *, tied: bool = False) -> None:
-        """Boot a fresh copy of the checkout's image and wait for ssh; one that runs already is left as it is.
+        """Boot a fresh copy of the checkout's image and wait for ssh; only wait if it runs already.
 
         `tied` makes the kernel kill QEMU when this process ends, however it ends.
         """
-        if self.pid() is not None:
-            return
         require("qemu-system-x86_64", "qemu-img", "ssh")
         *early, last = accelerator.candidates()
         for choice in early:
@@ -182,19 +180,24 @@ class Machine:
 
     def _boot(self, choice: str, *, tied: bool) -> None:
         with cache_lock():
-            remove_dead_machines()
-            built = image.ensure_image(in_use=images_in_use())
-            self._process = process = self._start(built, choice, tied=tied)
+            ours = self.pid() is None
+            if ours:
+                remove_dead_machines()
+                built = image.ensure_image(in_use=images_in_use())
+                self._start(built, choice, tied=tied)
         began = time.monotonic()
         try:
-            self._wait_for_ssh(process, choice, began)
+            self._wait_for_ssh(began)
             self._wait_until_settled()
         except BaseException:
-            self.down()
+            if ours:
+                self.down()
             raise
-        say(f"{self.name} is up after {time.monotonic() - began:.0f} s under {choice}")
+        if ours:
+            say(f"{self.name} is up after {time.monotonic() - began:.0f} s under {choice}")
 
-    def _start(self, built: image.Image, choice: str, *, tied: bool) -> subprocess.Popen[bytes]:
+    def _start(self, built: image.Image, choice: str, *, tied: bool) -> None:
+        """Start QEMU and wait for its pidfile: until then others would take the machine for dead."""
         self.down()
         self.directory.mkdir(parents=True)
         require_space(self.directory, OVERLAY_NEEDS_BYTES)
@@ -209,9 +212,17 @@ class Machine:
         if tied:
             command = ["setpriv", "--pdeathsig", "KILL", *command]
         with (self.directory / "qemu.log").open("wb") as log:
-            return subprocess.Popen(
+            self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+        try:
+            while self.pid() is None:
+                if self._process.poll() is not None:
+                    raise VmError(f"QEMU ended with exit code {self._process.returncode}:\n{self.console()}")
+                time.sleep(0.05)
+        except BaseException:
+            self.down()
+            raise
 
     def _qemu(self, state: State, built: image.Image, overlay: Path) -> list[str]:
         forwards = (
@@ -237,13 +248,13 @@ class Machine:
         command += ["-pidfile", str(self.directory / "qemu.pid")]
         return command
 
-    def _wait_for_ssh(self, process: subprocess.Popen[bytes], choice: str, began: float) -> None:
-        first_line_seconds, boot_seconds = accelerator.patience_seconds(choice)
+    def _wait_for_ssh(self, began: float) -> None:
+        first_line_seconds, boot_seconds = accelerator.patience_seconds(self.state().accelerator)
         console = self.directory / "console.log"
         next_word = 15
-        while process.poll() is None:
+        while self.pid() is not None:
             elapsed = time.monotonic() - began
-            if self.pid() is not None and _greets(self.state().ssh_port):
+            if _greets(self.state().ssh_port):
                 return
             if elapsed > first_line_seconds and console.stat().st_size == 0:
                 raise VmError(f"the kernel said nothing within {first_line_seconds} s\n{self.console()}")
@@ -253,7 +264,7 @@ class Machine:
                 say(f"booting, {elapsed:.0f} s")
                 next_word += 15
             time.sleep(0.3)
-        raise VmError(f"QEMU ended with exit code {process.returncode} while booting:\n{self.console()}")
+        raise VmError(f"QEMU ended while {self.name} was booting:\n{self.console()}")
 
     def _wait_until_settled(self) -> None:
         result = self.ssh("systemctl is-system-running --wait", timeout_seconds=SETTLE_SECONDS)
