@@ -23,12 +23,11 @@ AGENT_CONFIG = {"apiVersion": "nodeagent.io/v1alpha1", "kind": "AgentConfigurati
 CLEAN = f"""
 rm -rf {MANIFESTS} && mkdir -p {MANIFESTS}
 systemctl stop nodeagent.service nodeagent-keeper.service
-for top in {CGROUP_ROOT}/kubepods.slice; do
-    [ ! -e $top ] || echo 1 >$top/cgroup.kill
-done
+cd {CGROUP_ROOT}
+[ ! -e kubepods.slice ] || echo 1 >kubepods.slice/cgroup.kill
 systemctl stop kubepods.slice
-[ ! -e {CGROUP_ROOT}/kubepods.slice ] || find {CGROUP_ROOT}/kubepods.slice -depth -type d -exec rmdir {{}} +
-rm -rf /var/lib/nodeagent /run/nodeagent /var/log/pods
+[ ! -e kubepods.slice ] || find kubepods.slice -depth -type d -exec rmdir {{}} +
+systemctl clean --what=all nodeagent.service nodeagent-keeper.service
 systemctl reset-failed
 """
 
