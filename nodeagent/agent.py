@@ -1,0 +1,385 @@
+"""The composition root: builds the parts from the configuration, owns their lifetime, nothing else."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+
+from nodeagent.api.duration import parse_duration
+from nodeagent.api.pod import Pod
+from nodeagent.api.quantity import Quantity
+from nodeagent.cgroup.drivers import Driver, make_driver
+from nodeagent.cgroup.errors import CgroupError
+from nodeagent.clock import Clock, SystemClock
+from nodeagent.config import Config
+from nodeagent.eviction.loop import EvictionLoop
+from nodeagent.eviction.manager import Policy
+from nodeagent.eviction.notify import Notices
+from nodeagent.eviction.pace import Limits, Pace
+from nodeagent.eviction.signals import Condition
+from nodeagent.eviction.thresholds import parse_thresholds
+from nodeagent.machine import Roots, read_machine
+from nodeagent.metering import Meter
+from nodeagent.metrics.instruments import Instruments
+from nodeagent.node import NodeFacts, node_address, node_labels, node_object, read_system_info
+from nodeagent.pods.admission import NodeAdmission
+from nodeagent.pods.cgroups import PodCgroups
+from nodeagent.pods.containers import ContainerRecords, forget_pod
+from nodeagent.pods.events import EventRecorder
+from nodeagent.pods.evictor import Evictor
+from nodeagent.pods.launch import LaunchSettings
+from nodeagent.pods.manager import PodManager, stored_records
+from nodeagent.pods.record import PodRecord
+from nodeagent.pods.usage import UsageReader
+from nodeagent.pods.worker import Services
+from nodeagent.resources.managers import ResourceManagers
+from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
+from nodeagent.scheduling.fit import NodeView
+from nodeagent.server.app import create_app, create_healthz_app
+from nodeagent.server.listener import Listener
+from nodeagent.service import ServiceManager
+from nodeagent.sources.manifests import ManifestError, Manifests, read_manifests
+from nodeagent.sources.watch import changes
+from nodeagent.stats.fill_rate import measure_fill_rate
+from nodeagent.stats.hot import HotReader
+from nodeagent.store import Store
+from nodeagent.view import AgentView
+
+logger = logging.getLogger(__name__)
+
+KEEPER_SOCKET = Path("/run/nodeagent-keeper/keeper.sock")
+HOUSEKEEPING_SECONDS = 10.0
+# An event loop that stood still longer than this is not well, to /healthz and to the watchdog.
+STALL_SECONDS = 45.0
+# What a machine of many CPUs can fork at most; measured rates below it are learnt.
+PIDS_PER_CPU_SECOND = 20_000.0
+
+
+async def run(config: Config) -> None:
+    """Run the agent until SIGTERM or SIGINT; the containers go on running after it.
+
+    Raises UnsuitableMachine, CgroupError, RuntimeFault, StoreError, StateFileError or ListenError.
+    """
+    agent = Agent(config, Roots(), SystemClock())
+    await agent.start()
+    try:
+        async with asyncio.TaskGroup() as group:
+            loops = [group.create_task(loop) for loop in agent.loops()]
+            await agent.stopping.wait()
+            for loop in loops:
+                loop.cancel()
+    finally:
+        await agent.close()
+
+
+class Agent:
+    """All parts of one agent, and the loops that drive them."""
+
+    def __init__(self, config: Config, roots: Roots, clock: Clock) -> None:
+        kubelet, own = config.kubelet, config.agent
+        self.stopping = asyncio.Event()
+        self._config = config
+        self._clock = clock
+        self._machine = machine = read_machine(config, roots)
+        self._service = ServiceManager()
+        self._instruments = Instruments()
+        self._meter = Meter(self._instruments)
+        self._records = ContainerRecords()
+        self._look = asyncio.Event()
+        self._reconcile_now = asyncio.Event()
+        self._turned = clock.monotonic()
+        self._conditions: frozenset[Condition] = frozenset()
+        self._reported: frozenset[ManifestError] = frozenset()
+        self._listeners: list[Listener] = []
+        self._state_directory = Path(own.state_directory)
+        self._store = Store(self._state_directory / "nodeagent.db")
+        self._events = EventRecorder(self._store, clock, own.node_name)
+        self._runtime = ProcessRuntime(KEEPER_SOCKET)
+        self._facts = NodeFacts(
+            name=own.node_name,
+            address=node_address(),
+            labels=node_labels(own.node_name, own.node_labels),
+            capacity=machine.capacity,
+            allocatable=machine.allocatable,
+            system=read_system_info(),
+            port=kubelet.read_only_port,
+            started=clock.now(),
+        )
+        self._node = node_object(self._facts, (), None, clock.now())
+        self._policy = eviction_policy(config)
+
+    async def start(self) -> None:
+        """Find what an earlier agent left, make the upper levels of the tree, and listen."""
+        if "NOTIFY_SOCKET" not in os.environ:
+            log_directory = Path(self._config.kubelet.pod_logs_dir)
+            keeper_state = self._state_directory / "keeper"
+            await ensure_keeper(KEEPER_SOCKET, keeper_state, log_directory, self._machine.roots.cgroup)
+        for record in await self._runtime.list():
+            self._records.update(record)
+        await self._build()
+        await self._cgroups.ensure_upper()
+        manifests = self._read_manifests()
+        stored = stored_records(self._store)
+        await self._remove_orphans({record.uid for record in stored} | set(manifests.pods))
+        self._readmit(stored)
+        self._manager.restore(stored)
+        self._take(manifests)
+        await self._listen()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._look.set)
+
+    def loops(self) -> Iterable[Coroutine[object, object, None]]:
+        """Return everything that runs side by side until the agent stops."""
+        return (
+            self._follow_runtime(),
+            self._follow_manifests(),
+            self._reconcile(),
+            self._keep_house(),
+            self._eviction.run(),
+            self._service.keep_alive(self._clock, self._is_turning),
+        )
+
+    async def close(self) -> None:
+        """Let go of everything, and leave the containers as they are."""
+        self._service.stopping("stopping; containers go on running")
+        for listener in self._listeners:
+            await listener.close()
+        await self._manager.close()
+        self._notices.close()
+        self._hot.close()
+        await self._driver.close()
+        self._store.close()
+
+    async def _build(self) -> None:
+        config, kubelet, machine = self._config, self._config.kubelet, self._machine
+        log_directory = Path(kubelet.pod_logs_dir)
+        self._managers = ResourceManagers(
+            machine.topology,
+            manager_settings(config, machine),
+            self._state_directory,
+            live_cpusets(machine, self._records.everything()),
+        )
+        self._driver: Driver = await make_driver(kubelet.cgroup_driver, machine.tree)
+        self._cgroups = PodCgroups(
+            machine.tree,
+            self._driver,
+            machine.layout,
+            machine.cgroup_settings,
+            kubepods_resources=machine.resources.kubepods,
+            managers=self._managers,
+            records=self._records,
+            active_pods=self._active_pods,
+        )
+        self._admission = NodeAdmission(
+            self._node_view, self._managers, self._policy, lambda: self._conditions, self._active_pods
+        )
+        self._usage = UsageReader(
+            self._facts.name,
+            self._cgroups,
+            self._records,
+            self._clock,
+            proc_root=machine.roots.proc,
+            storage=self._state_directory,
+            log_directory=log_directory,
+            own_cgroup=own_cgroup(machine.roots.proc),
+        )
+        self._manager = PodManager(self._services(log_directory))
+        self._hot = HotReader(
+            machine.roots.proc, machine.tree, machine.layout.kubepods, (self._state_directory,)
+        )
+        self._evictor = Evictor(
+            self._manager,
+            self._cgroups,
+            self._events,
+            self._clock,
+            self._hot,
+            self._usage.in_haste,
+            self._set_conditions,
+            self._meter.pod_evicted,
+            log_directory,
+        )
+        cpus = len(machine.topology.cpus)
+        limits = Limits(measure_fill_rate() * cpus, PIDS_PER_CPU_SECOND * cpus)
+        self._eviction = EvictionLoop(self._evictor, self._clock, self._policy, Pace(limits))
+
+    def _services(self, log_directory: Path) -> Services:
+        kubelet = self._config.kubelet
+        return Services(
+            clock=self._clock,
+            runtime=self._runtime,
+            cgroups=self._cgroups,
+            store=self._store,
+            events=self._events,
+            launch=LaunchSettings(
+                node_name=self._facts.name,
+                host_ip=self._facts.address,
+                log_directory=log_directory,
+                log_max_bytes=Quantity.parse(kubelet.container_log_max_size).value(),
+                log_max_files=kubelet.container_log_max_files,
+            ),
+            memory_capacity_bytes=self._machine.info.memory_bytes,
+            admit=self._admission.admit,
+            release=self._release,
+            may_return=self._admission.may_return,
+            records=self._records,
+            observer=self._meter,
+        )
+
+    async def _listen(self) -> None:
+        """Open the servers, then watch for pressure; raises ListenError."""
+        kubelet = self._config.kubelet
+        view = AgentView(
+            config=self._config,
+            instruments=self._instruments,
+            tree=self._machine.tree,
+            proc_root=self._machine.roots.proc,
+            topology=self._machine.topology,
+            clock=self._clock,
+            manager=self._manager,
+            records=self._records,
+            pod_cgroups=self._cgroups,
+            managers=self._managers,
+            store=self._store,
+            health_checks={"log": lambda: None, "syncloop": self._syncloop_health},
+            current_node=lambda: self._node,
+            summarise=self._usage.in_full,
+        )
+        wanted = (
+            (create_app, kubelet.address, kubelet.read_only_port, "readOnlyPort"),
+            (create_healthz_app, kubelet.healthz_bind_address, kubelet.healthz_port, "healthzPort"),
+        )
+        for make_app, address, port, setting in wanted:
+            if port and kubelet.enable_server:
+                self._listeners.append(await Listener(make_app(view)).start(address, port, setting))
+        self._notices = Notices(self._eviction.wake)
+        for file in ("memory.events", "pids.events"):
+            self._notices.watch_events(self._machine.tree, self._machine.layout.kubepods, file)
+        try:
+            self._notices.watch_pressure(self._machine.roots.proc / "pressure/memory")
+        except OSError as error:
+            logger.warning("memory pressure gives no early notice here (%s); polling alone watches", error)
+
+    async def _follow_runtime(self) -> None:
+        async for record in self._runtime.changes():
+            self._manager.container_changed(record)
+
+    async def _follow_manifests(self) -> None:
+        period = parse_duration(self._config.kubelet.file_check_frequency)
+        async for _ in changes(Path(self._config.kubelet.static_pod_path), period, self._look):
+            self._take(self._read_manifests())
+            self._say_how_it_stands()
+
+    async def _reconcile(self) -> None:
+        period = parse_duration(self._config.kubelet.cpu_manager_reconcile_period)
+        while True:
+            try:
+                for drift in await self._cgroups.reconcile():
+                    self._events.node("CgroupRepaired", str(drift), warning=True)
+            except (CgroupError, OSError) as error:
+                self._events.node("CgroupFailed", str(error), warning=True)
+            self._reconcile_now.clear()
+            try:
+                async with asyncio.timeout(period):
+                    await self._reconcile_now.wait()
+            except TimeoutError:
+                continue
+
+    async def _keep_house(self) -> None:
+        sync = parse_duration(self._config.kubelet.sync_frequency)
+        synced = self._clock.monotonic()
+        while True:
+            self._turned = self._clock.monotonic()
+            self._node = node_object(self._facts, self._conditions, self._node, self._clock.now())
+            await self._usage.measure_logs(self._manager.active_pods())
+            if self._turned - synced >= sync:
+                self._manager.wake_all()
+                synced = self._turned
+            await self._clock.sleep(HOUSEKEEPING_SECONDS)
+
+    def _take(self, manifests: Manifests) -> None:
+        """Make the manifests what should be, and report once what is wrong with them."""
+        for error in set(manifests.errors) - self._reported:
+            self._events.node("InvalidManifest", error.text, warning=True)
+        self._reported = frozenset(manifests.errors)
+        now = self._clock.now()
+        desired = {
+            uid: PodRecord(pod=pod, source=manifests.files[uid], created=now)
+            for uid, pod in manifests.pods.items()
+        }
+        self._manager.set_desired(desired, manifests.keeps)
+
+    def _read_manifests(self) -> Manifests:
+        return read_manifests(Path(self._config.kubelet.static_pod_path), self._facts.name)
+
+    async def _remove_orphans(self, known: set[str]) -> None:
+        for uid in self._records.pod_uids() - known:
+            self._instruments.orphaned_runtime_pods.increase()
+            logger.warning("pod %s is no longer wanted by anything: ending its containers", uid)
+        for path in await self._cgroups.remove_orphans(known):
+            logger.warning("removed %s, which belongs to no pod", path)
+        for uid in self._records.pod_uids() - known:
+            await forget_pod(self._runtime, self._records, uid)
+
+    def _readmit(self, stored: Iterable[PodRecord]) -> None:
+        """Let the pods that run already keep what they hold, before any new one is looked at."""
+        active = [record.pod for record in stored if record.admitted and not record.is_over]
+        for pod in active:
+            admission = self._managers.admit(pod, active)
+            if not admission.admitted:
+                self._events.pod(pod, admission.reason, f"{admission.message}; it runs on", warning=True)
+
+    def _release(self, pod_uid: str) -> None:
+        self._admission.release(pod_uid)
+        self._reconcile_now.set()
+
+    def _set_conditions(self, conditions: frozenset[Condition]) -> None:
+        self._conditions = conditions
+        self._node = node_object(self._facts, conditions, self._node, self._clock.now())
+        self._manager.wake_all()
+
+    def _active_pods(self) -> list[Pod]:
+        return self._manager.active_pods()
+
+    def _node_view(self) -> NodeView:
+        return NodeView(self._facts.name, self._facts.allocatable, self._facts.labels, self._node.spec.taints)
+
+    def _is_turning(self) -> bool:
+        return self._clock.monotonic() - self._turned < STALL_SECONDS
+
+    def _syncloop_health(self) -> str | None:
+        return None if self._is_turning() else f"the loop has stood still for more than {STALL_SECONDS:g} s"
+
+    def _say_how_it_stands(self) -> None:
+        pods = self._manager.pods()
+        running = sum(1 for pod in pods if pod.status is not None and pod.status.phase == "Running")
+        self._service.ready(f"{running} of {len(pods)} pods running")
+
+
+def eviction_policy(config: Config) -> Policy:
+    """Return what the configuration says about eviction."""
+    kubelet = config.kubelet
+    return Policy(
+        thresholds=parse_thresholds(
+            enforce_node_allocatable=kubelet.enforce_node_allocatable,
+            eviction_hard=kubelet.eviction_hard,
+            eviction_soft=kubelet.eviction_soft,
+            eviction_soft_grace_period=kubelet.eviction_soft_grace_period,
+            eviction_minimum_reclaim=kubelet.eviction_minimum_reclaim,
+        ),
+        pressure_transition_period_seconds=parse_duration(kubelet.eviction_pressure_transition_period),
+        max_pod_grace_period_seconds=kubelet.eviction_max_pod_grace_period,
+        local_storage_isolation=kubelet.local_storage_capacity_isolation,
+        evict_static_pods=config.agent.evict_static_pods,
+    )
+
+
+def own_cgroup(proc_root: Path) -> str | None:
+    """Return the agent's own cgroup, relative to the mount."""
+    for line in (proc_root / "self/cgroup").read_text().splitlines():
+        if line.startswith("0::/"):
+            return line.removeprefix("0::/") or None
+    return None

@@ -1,0 +1,182 @@
+"""The pods' part of the cgroup tree: what each level should hold, made so and kept so."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from nodeagent.api.pod import Container, Pod
+from nodeagent.api.qos import QOSClass, qos_class
+from nodeagent.api.quantity import ResourceList
+from nodeagent.cgroup.drivers import Driver
+from nodeagent.cgroup.files import CgroupTree
+from nodeagent.cgroup.layout import CgroupLayout
+from nodeagent.cgroup.reconcile import Difference, differences
+from nodeagent.cgroup.settings import CgroupSettings
+from nodeagent.cgroup.values import Values, container_values, node_values, pod_values, qos_values
+from nodeagent.pods.containers import ContainerRecords
+from nodeagent.pods.lifecycle import has_ended
+from nodeagent.resources.managers import ResourceManagers
+
+_TIERS = (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A file that somebody else had written; it holds the right value again."""
+
+    path: str
+    difference: Difference
+
+    def __str__(self) -> str:
+        each = self.difference
+        return f"{self.path}/{each.file} had been set to {each.found!r}; it holds {each.should!r} again"
+
+
+class PodCgroups:
+    """Computes the tree from the active pods, and brings the kernel's tree to it through a driver.
+
+    Levels above the pods follow the active pods, which `active_pods` returns.
+    """
+
+    def __init__(
+        self,
+        tree: CgroupTree,
+        driver: Driver,
+        layout: CgroupLayout,
+        settings: CgroupSettings,
+        *,
+        kubepods_resources: ResourceList,
+        managers: ResourceManagers,
+        records: ContainerRecords,
+        active_pods: Callable[[], Iterable[Pod]],
+    ) -> None:
+        self.tree = tree
+        self.layout = layout
+        self._driver = driver
+        self._settings = settings
+        self._kubepods_resources = kubepods_resources
+        self._managers = managers
+        self._records = records
+        self._active_pods = active_pods
+        self._upper_lock = asyncio.Lock()
+        self._written: dict[str, Values] = {}
+
+    def slice(self, pod: Pod) -> str:
+        """Return the pod's slice."""
+        return self.layout.pod(pod.metadata.uid, qos_class(pod))
+
+    def leaf(self, pod: Pod, container_id: str) -> str:
+        """Return a container's leaf."""
+        return self.layout.container(pod.metadata.uid, qos_class(pod), container_id)
+
+    async def ensure_upper(self) -> None:
+        """Make kubepods and the QoS slices, with the values that the active pods call for."""
+        async with self._upper_lock:
+            for path, values in self._upper_values().items():
+                if self._written.get(path) != values or not self.tree.exists(path):
+                    await self._driver.ensure_slice(path, values)
+                    self._written[path] = values
+
+    async def ensure_pod(self, pod: Pod) -> None:
+        """Make the pod's slice; the levels above it grow first."""
+        path = self.slice(pod)
+        if path in self._written and self.tree.exists(path):
+            return
+        await self.ensure_upper()
+        await self._make_room(pod)
+        values = self._pod_values(pod)
+        await self._driver.ensure_slice(path, values)
+        self._written[path] = values
+
+    async def attach(self, pod: Pod, container: Container, path: str, pid: int) -> None:
+        """Put a process that waits before its first instruction into its container's leaf."""
+        await self._driver.attach(path, pid, self._container_values(pod, container))
+
+    def kill(self, pod: Pod) -> None:
+        """Kill every process of the pod, at once and without waiting."""
+        self.tree.kill(self.slice(pod))
+
+    async def remove_pod(self, pod: Pod) -> None:
+        """Kill what is left of the pod and remove its cgroups; raises StuckCgroup."""
+        path = self.slice(pod)
+        self._written.pop(path, None)
+        if self.tree.exists(path):
+            await self._driver.remove(path)
+
+    async def remove_orphans(self, known_uids: Iterable[str]) -> tuple[str, ...]:
+        """Remove the pod slices that belong to no known pod; return their paths."""
+        known = frozenset(known_uids)
+        orphans = [
+            path
+            for parent in (self.layout.kubepods, *(self.layout.qos(tier) for tier in _TIERS))
+            for path in self.tree.children(parent)
+            if (uid := self.layout.pod_uid_of(path)) is not None and uid not in known
+        ]
+        for path in orphans:
+            await self._driver.remove(path)
+        return tuple(orphans)
+
+    async def reconcile(self) -> tuple[Drift, ...]:
+        """Bring every level back to what it should hold; return what others had changed.
+
+        A value that we changed our own mind about (a shared pool that moved) is no drift.
+        """
+        await self.ensure_upper()
+        drifts: list[Drift] = []
+        for path, values in self._desired().items():
+            found = differences(self.tree, path, values)
+            if found:
+                await self._driver.update(path, values)
+                before = self._written.get(path, values)
+                drifts += [Drift(path, each) for each in found if before.get(each.file) == each.should]
+            self._written[path] = values
+        return tuple(drifts)
+
+    async def _make_room(self, pod: Pod) -> None:
+        """Move the shared containers off the CPUs that this pod was just given for itself."""
+        if not self._managers.has_exclusive_cpus(pod):
+            return
+        for path, values in self._leaves().items():
+            if differences(self.tree, path, values):
+                await self._driver.update(path, values)
+                self._written[path] = values
+
+    def _upper_values(self) -> dict[str, Values]:
+        pods = tuple(self._active_pods())
+        upper = {self.layout.kubepods: node_values(self._kubepods_resources, pods, self._settings)}
+        for tier in _TIERS:
+            upper[self.layout.qos(tier)] = qos_values(tier, pods, self._settings)
+        return upper
+
+    def _pod_values(self, pod: Pod) -> Values:
+        return pod_values(pod, self._settings, exclusive_cpus=self._managers.has_exclusive_cpus(pod))
+
+    def _container_values(self, pod: Pod, container: Container) -> Values:
+        uid, name = pod.metadata.uid, container.name
+        return container_values(
+            pod,
+            container,
+            self._settings,
+            cpus=self._managers.container_cpus(uid, name),
+            mems=self._managers.container_mems(uid, name),
+            exclusive=self._managers.is_exclusive(uid, name),
+        )
+
+    def _desired(self) -> dict[str, Values]:
+        """Return what every level that exists should hold, parents before children."""
+        desired = self._upper_values()
+        for pod in self._active_pods():
+            path = self.slice(pod)
+            if path in self._written:
+                desired[path] = self._pod_values(pod)
+        return desired | self._leaves()
+
+    def _leaves(self) -> dict[str, Values]:
+        leaves: dict[str, Values] = {}
+        for pod in self._active_pods():
+            containers = {c.name: c for c in (*pod.spec.init_containers, *pod.spec.containers)}
+            for record in self._records.of(pod.metadata.uid):
+                container = containers.get(record.spec.container_name)
+                if container is not None and not has_ended(record) and self.tree.exists(record.spec.cgroup):
+                    leaves[record.spec.cgroup] = self._container_values(pod, container)
+        return leaves

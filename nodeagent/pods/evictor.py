@@ -1,0 +1,114 @@
+"""The pods' side of eviction: what the loop looks at, and how it ends a pod."""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nodeagent.api.pod import Pod
+from nodeagent.cgroup.errors import StuckCgroup
+from nodeagent.clock import Clock
+from nodeagent.eviction.admission import REASON
+from nodeagent.eviction.manager import Eviction, Reclaim
+from nodeagent.eviction.record import EvictionRecord
+from nodeagent.eviction.signals import Condition, Resource
+from nodeagent.pods.cgroups import PodCgroups
+from nodeagent.pods.events import EventRecorder
+from nodeagent.pods.manager import PodManager
+from nodeagent.pods.record import Failure
+from nodeagent.stats.hot import HotReader, HotSample
+from nodeagent.stats.summary import Summary
+
+# How long a killed pod's processes may take to be gone before the loop is told that they are stuck.
+DEATH_SECONDS = 30.0
+DEATH_POLL_SECONDS = 0.005
+MOST_RECORDS = 200
+
+
+class Evictor:
+    """Implements what the eviction loop needs (`eviction.loop.Node`) on the pods of this node."""
+
+    def __init__(
+        self,
+        manager: PodManager,
+        cgroups: PodCgroups,
+        events: EventRecorder,
+        clock: Clock,
+        hot: HotReader,
+        summarise: Callable[[Sequence[Pod]], Summary],
+        conditions_changed: Callable[[frozenset[Condition]], None],
+        evicted: Callable[[EvictionRecord], None],
+        log_directory: Path,
+    ) -> None:
+        self.records: dict[tuple[str, str], EvictionRecord] = {}
+        self._manager = manager
+        self._cgroups = cgroups
+        self._events = events
+        self._clock = clock
+        self._hot = hot
+        self._summarise = summarise
+        self._conditions_changed = conditions_changed
+        self._evicted = evicted
+        self._log_directory = log_directory
+
+    def sample(self) -> HotSample:
+        return self._hot.sample()
+
+    def summary(self, pods: Sequence[Pod]) -> Summary:
+        return self._summarise(pods)
+
+    def active_pods(self) -> Sequence[Pod]:
+        return self._manager.active_pods()
+
+    async def evict(self, eviction: Eviction) -> None:
+        """End the pod; with `immediate` its processes are killed before anything else is done."""
+        pod = eviction.pod
+        if eviction.immediate:
+            self._cgroups.kill(pod)
+        failure = Failure(
+            reason=REASON,
+            message=eviction.message.text,
+            at=self._clock.now(),
+            evicted=True,
+            disruption=eviction.disruption,
+        )
+        grace = 0.0 if eviction.immediate else float(eviction.grace_seconds)
+        self._manager.evict(pod.metadata.uid, failure, grace)
+        message = eviction.message
+        self._events.pod(pod, REASON, message.text, warning=True, annotations=message.annotations)
+        await self._wait_until_gone(pod, grace + DEATH_SECONDS)
+
+    async def reclaim(self, what: Reclaim) -> None:
+        """Free what no pod needs: the logs of pods that are gone. There are no images here."""
+        if what is Reclaim.CONTAINERS:
+            known = {pod.metadata.uid for pod in self._manager.pods()}
+            await asyncio.to_thread(_remove_dead_logs, self._log_directory, known)
+
+    def conditions_changed(self, conditions: frozenset[Condition]) -> None:
+        self._conditions_changed(conditions)
+
+    def attempting_to_reclaim(self, resource: Resource) -> None:
+        self._events.node("EvictionThresholdMet", f"Attempting to reclaim {resource}", warning=True)
+
+    def recorded(self, record: EvictionRecord) -> None:
+        if record.dead_at is None:
+            self._evicted(record)
+        self.records[record.uid, str(record.decided_at)] = record
+        while len(self.records) > MOST_RECORDS:
+            self.records.pop(next(iter(self.records)))
+
+    async def _wait_until_gone(self, pod: Pod, seconds: float) -> None:
+        path = self._cgroups.slice(pod)
+        deadline = self._clock.monotonic() + seconds
+        while self._cgroups.tree.populated(path):
+            if self._clock.monotonic() > deadline:
+                raise StuckCgroup(path, self._cgroups.tree.processes_below(path))
+            await self._clock.sleep(DEATH_POLL_SECONDS)
+
+
+def _remove_dead_logs(directory: Path, known_uids: set[str]) -> None:
+    if not directory.is_dir():
+        return
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink() and path.name.rpartition("_")[2] not in known_uids:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,149 @@
+"""From a pod's spec to what the runtime is told to start: command, environment, identity, paths."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodeagent.api.pod import Container, EnvVar, Pod
+from nodeagent.runtime.spec import ContainerSpec
+
+_REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
+
+
+class LaunchError(Exception):
+    """A container that cannot be started as it is written; the text is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSettings:
+    """What the node adds to every container."""
+
+    node_name: str
+    host_ip: str
+    log_directory: Path
+    log_max_bytes: int
+    log_max_files: int
+
+
+def expand(text: str, environment: dict[str, str]) -> str:
+    """Replace `$(NAME)` by its value; unknown names stay as written, and `$$` is a dollar sign."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] == "$":
+            return "$"
+        return environment.get(match[2], match[0])
+
+    return _REFERENCE.sub(value, text)
+
+
+def container_id(pod_uid: str, generation: int, name: str, attempt: int) -> str:
+    """Return the id of one attempt; the same attempt always has the same id, so that none starts twice."""
+    return hashlib.sha256(f"{pod_uid}/{generation}/{name}/{attempt}".encode()).hexdigest()
+
+
+def pod_log_directory(pod: Pod, log_directory: Path) -> Path:
+    """Return where the pod's logs lie, as kubelet lays them out."""
+    meta = pod.metadata
+    return log_directory / f"{meta.namespace}_{meta.name}_{meta.uid}"
+
+
+def environment(container: Container, pod: Pod, settings: LaunchSettings) -> dict[str, str]:
+    """Return the container's variables in order, with `$(NAME)` references to earlier ones expanded."""
+    result: dict[str, str] = {}
+    for variable in container.env:
+        if variable.value_from is None:
+            result[variable.name] = expand(variable.value or "", result)
+        else:
+            result[variable.name] = _field_value(variable, pod, settings)
+    return result
+
+
+def container_spec(
+    container: Container,
+    pod: Pod,
+    settings: LaunchSettings,
+    *,
+    container_id: str,
+    attempt: int,
+    oom_score_adj: int,
+    cgroup: str,
+    pod_cgroup: str,
+) -> ContainerSpec:
+    """Return the runtime's order for one attempt; raises LaunchError."""
+    variables = environment(container, pod, settings)
+    argv = tuple(expand(word, variables) for word in (*container.command, *container.args))
+    if not container.command:
+        raise LaunchError(
+            f"container {container.name} has no command: this node runs programs of its own file system "
+            "and has no image to take an entry point from; set `command`"
+        )
+    user_id, group_id = _identity(container, pod)
+    return ContainerSpec(
+        container_id=container_id,
+        pod_uid=pod.metadata.uid,
+        pod_namespace=pod.metadata.namespace,
+        pod_name=pod.metadata.name,
+        container_name=container.name,
+        attempt=attempt,
+        argv=argv,
+        env=variables,
+        working_dir=container.working_dir or "/",
+        root_directory=container.image if (container.image or "").startswith("/") else None,
+        user_id=user_id,
+        group_id=group_id,
+        supplementary_group_ids=pod.spec.security_context.supplemental_groups
+        if pod.spec.security_context
+        else (),
+        oom_score_adj=oom_score_adj,
+        log_path=str(pod_log_directory(pod, settings.log_directory) / container.name / f"{attempt}.log"),
+        cgroup=cgroup,
+        pod_cgroup=pod_cgroup,
+        log_max_bytes=settings.log_max_bytes,
+        log_max_files=settings.log_max_files,
+    )
+
+
+def _identity(container: Container, pod: Pod) -> tuple[int, int]:
+    own, shared = container.security_context, pod.spec.security_context
+
+    def choose(attribute: str) -> int | None:
+        for context in (own, shared):
+            value: int | None = getattr(context, attribute, None)
+            if value is not None:
+                return value
+        return None
+
+    user_id, group_id = choose("run_as_user"), choose("run_as_group")
+    if user_id in (None, 0) and choose("run_as_non_root"):
+        raise LaunchError(
+            f"container {container.name} has runAsNonRoot and would run as root: "
+            "set securityContext.runAsUser to a number above 0"
+        )
+    return user_id or 0, group_id or 0
+
+
+def _field_value(variable: EnvVar, pod: Pod, settings: LaunchSettings) -> str:
+    source = variable.value_from
+    field = source.field_ref.field_path if source is not None and source.field_ref is not None else None
+    meta = pod.metadata
+    values = {
+        "metadata.name": meta.name,
+        "metadata.namespace": meta.namespace,
+        "metadata.uid": meta.uid,
+        "spec.nodeName": settings.node_name,
+        "spec.serviceAccountName": pod.spec.service_account_name or "",
+        "status.hostIP": settings.host_ip,
+        "status.podIP": settings.host_ip,
+    }
+    if field in values:
+        return values[field] or ""
+    keyed = re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", field or "")
+    if keyed:
+        group = meta.labels if keyed[1] == "labels" else meta.annotations
+        return group.get(keyed[2], "")
+    known = ", ".join((*values, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
+    raise LaunchError(
+        f"environment variable {variable.name} takes its value from "
+        f"{field or 'something other than a field of the pod'}: this node knows {known}"
+    )

@@ -1,0 +1,77 @@
+"""What the agent remembers of a pod across its own death."""
+
+from datetime import datetime
+
+import msgspec
+
+from nodeagent.api.pod import Pod
+from nodeagent.api.typed import decode_hook, encode_hook
+from nodeagent.pods.lifecycle import Backoff
+from nodeagent.runtime.spec import ContainerRecord
+
+KIND = "PodRecord"
+FIRST_RETRY_SECONDS = 10.0
+LONGEST_RETRY_SECONDS = 300.0
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a pod was refused or evicted, and what its status says of it."""
+
+    reason: str
+    message: str
+    at: datetime
+    # A refused pod never ran; an evicted one did, and its containers' records are still there.
+    evicted: bool = False
+    # The status shows the condition DisruptionTarget.
+    disruption: bool = False
+
+
+class PodRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One pod: its spec with the last status, and the bookkeeping that no container record holds.
+
+    `generation` counts how often the pod was begun afresh after an eviction; container ids depend on it.
+    """
+
+    pod: Pod
+    source: str
+    created: datetime
+    admitted: bool = False
+    generation: int = 0
+    failure: Failure | None = None
+    retries: int = 0
+    outcome: str | None = None
+    backoffs: dict[str, Backoff] = {}
+    # The last attempt of a container that failed before its first instruction: the runtime keeps none of it.
+    failed_starts: dict[str, ContainerRecord] = {}
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether the pod holds no resources any more: refused, evicted, or run to its end."""
+        return self.failure is not None or self.outcome is not None
+
+
+def retry_delay_seconds(retries: int) -> float:
+    """Return how long a failed pod waits before its next try: 10 s, doubling to 5 min."""
+    return min(FIRST_RETRY_SECONDS * float(1 << min(retries, 10)), LONGEST_RETRY_SECONDS)
+
+
+def may_retry(record: PodRecord, now: datetime) -> bool:
+    """Say whether a refused or evicted pod may be tried again now; restartPolicy Never stays evicted."""
+    failure = record.failure
+    if failure is None or (failure.evicted and record.pod.spec.restart_policy == "Never"):
+        return False
+    return (now - failure.at).total_seconds() >= retry_delay_seconds(record.retries)
+
+
+def encode(record: PodRecord) -> bytes:
+    """Return the stored form."""
+    return msgspec.json.encode(record, enc_hook=encode_hook)
+
+
+def decode(body: bytes) -> PodRecord:
+    """Read the stored form; raises msgspec.ValidationError or msgspec.DecodeError."""
+    return msgspec.json.decode(body, type=PodRecord, dec_hook=decode_hook)

@@ -1,0 +1,78 @@
+"""What a container is started with: command and environment expansion, identity, ids that never repeat."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.api.container import SecurityContext
+from nodeagent.api.meta import ObjectMeta
+from nodeagent.api.pod import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec
+from nodeagent.pods.launch import LaunchError, LaunchSettings, container_id, container_spec, expand
+from nodeagent.runtime.spec import ContainerSpec
+
+SETTINGS = LaunchSettings(
+    node_name="n1", host_ip="10.0.0.9", log_directory=Path("/var/log/pods"), log_max_bytes=10, log_max_files=2
+)
+
+
+def order(container: Container) -> ContainerSpec:
+    meta = ObjectMeta(name="web", namespace="prod", uid="u1", labels={"app": "shop"})
+    pod = Pod(metadata=meta, spec=PodSpec(containers=(container,)))
+    return container_spec(
+        container, pod, SETTINGS, container_id="id", attempt=3, oom_score_adj=5, cgroup="a/b", pod_cgroup="a"
+    )
+
+
+def field(name: str, path: str) -> EnvVar:
+    return EnvVar(name=name, value_from=EnvVarSource(field_ref=ObjectFieldSelector(field_path=path)))
+
+
+def test_references_follow_kubernetes_rules() -> None:
+    known = {"A": "1"}
+    assert expand("$(A)-$$(A)-$(B)-$A", known) == "1-$(A)-$(B)-$A"
+
+
+def test_environment_feeds_command_and_later_variables() -> None:
+    made = order(
+        Container(
+            name="c",
+            command=("run",),
+            args=("--port=$(PORT)",),
+            env=(EnvVar(name="BASE", value="80"), EnvVar(name="PORT", value="$(BASE)80")),
+        )
+    )
+    assert made.argv == ("run", "--port=8080")
+    assert made.env == {"BASE": "80", "PORT": "8080"}
+    assert made.log_path == "/var/log/pods/prod_web_u1/c/3.log"
+
+
+def test_fields_of_the_pod() -> None:
+    variables = (
+        field("NAME", "metadata.name"),
+        field("NODE", "spec.nodeName"),
+        field("IP", "status.hostIP"),
+        field("APP", "metadata.labels['app']"),
+    )
+    made = order(Container(name="c", command=("x",), env=variables))
+    assert made.env == {"NAME": "web", "NODE": "n1", "IP": "10.0.0.9", "APP": "shop"}
+
+
+def test_what_the_node_cannot_do_is_said() -> None:
+    with pytest.raises(LaunchError, match="container c has no command"):
+        order(Container(name="c", image="nginx"))
+    with pytest.raises(LaunchError, match=r"V takes its value from status\.nonsense: this node knows"):
+        order(Container(name="c", command=("x",), env=(field("V", "status.nonsense"),)))
+
+
+def test_root_is_refused_where_it_must_not_be() -> None:
+    with pytest.raises(LaunchError, match="runAsNonRoot"):
+        order(Container(name="c", command=("x",), security_context=SecurityContext(run_as_non_root=True)))
+    as_user = SecurityContext(run_as_non_root=True, run_as_user=1000, run_as_group=50)
+    made = order(Container(name="c", command=("x",), security_context=as_user))
+    assert (made.user_id, made.group_id) == (1000, 50)
+
+
+def test_each_attempt_has_its_own_id() -> None:
+    ids = {container_id("u1", generation, "c", attempt) for generation in range(3) for attempt in range(3)}
+    assert len(ids) == 9
+    assert container_id("u1", 0, "c", 0) in ids

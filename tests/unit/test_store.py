@@ -1,0 +1,80 @@
+"""The store keeps what it acknowledged, and a damaged file costs nothing but the file."""
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nodeagent.store import Store, StoreError
+
+
+def test_versions_only_grow_and_survive_reopening(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state" / "nodeagent.db")
+    first = store.put("Pod", "default", "a", b"1")
+    second = store.put("Pod", "default", "a", b"2")
+    store.close()
+    again = Store(tmp_path / "state" / "nodeagent.db")
+    assert again.objects("Pod") == [b"2"]
+    assert first < second < again.put("Pod", "default", "b", b"3")
+    again.close()
+
+
+def test_what_was_acknowledged_survives_kill(tmp_path: Path) -> None:
+    path = tmp_path / "nodeagent.db"
+    program = (
+        "import sys; from pathlib import Path; from nodeagent.store import Store\n"
+        "store = Store(Path(sys.argv[1]))\n"
+        "for number in range(10**9):\n"
+        "    store.put('Pod', 'default', f'p{number}', b'x'); print(number, flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        acknowledged = [int(writer.stdout.readline()) for _ in range(20)][-1]
+        os.kill(writer.pid, signal.SIGKILL)
+    store = Store(path)
+    assert len(store.objects("Pod")) >= acknowledged + 1
+    assert store.moved_aside is None
+    store.close()
+
+
+def test_damaged_file_is_moved_aside(tmp_path: Path) -> None:
+    path = tmp_path / "nodeagent.db"
+    path.write_bytes(b"this is not a database" * 1000)
+    store = Store(path)
+    assert store.moved_aside is not None
+    assert store.moved_aside.read_bytes().startswith(b"this is not a database")
+    store.put("Pod", "default", "a", b"1")
+    assert store.objects("Pod") == [b"1"]
+    store.close()
+
+
+def test_directory_that_cannot_hold_a_database_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "nodeagent.db").mkdir()
+    with pytest.raises(StoreError, match=r"nodeagent\.db: cannot open the database"):
+        Store(tmp_path / "nodeagent.db")
+
+
+def test_events_are_forgotten_after_an_hour(tmp_path: Path) -> None:
+    store = Store(tmp_path / "nodeagent.db")
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    store.put_event("old", b"old", start)
+    store.put_event("new", b"new", start + timedelta(minutes=61))
+    assert store.events() == [b"new"]
+    assert store.event("old") is None
+    store.close()
+
+
+def test_failed_write_leaves_the_old_value(tmp_path: Path) -> None:
+    store = Store(tmp_path / "nodeagent.db")
+    store.put("Pod", "default", "a", b"old")
+    store.close()
+    reader = Store(tmp_path / "nodeagent.db")
+    reader._database.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(StoreError, match="full"):
+        reader.put("Pod", "default", "a", b"x" * 1_000_000)
+    assert reader.objects("Pod") == [b"old"]
+    reader.close()
