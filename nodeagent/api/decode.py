@@ -11,6 +11,7 @@ from nodeagent.api.errors import ErrorKind, FieldError, ObjectError, invalid, re
 from nodeagent.api.event import Event
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
+from nodeagent.api.policy import LimitRange, PriorityClass, ResourceQuota
 from nodeagent.api.typed import InvalidObject, decode_hook, encode_hook, from_builtins
 
 __all__ = [
@@ -29,9 +30,12 @@ Kind = tuple[str, str]
 
 # A further kind of object needs one line here.
 KINDS: dict[Kind, type[ApiObject]] = {
+    ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
     ("v1", "Event"): Event,
+    ("v1", "LimitRange"): LimitRange,
     ("v1", "Node"): Node,
     ("v1", "Pod"): Pod,
+    ("v1", "ResourceQuota"): ResourceQuota,
 }
 _KIND_OF: dict[type, Kind] = {type: kind for kind, type in KINDS.items()}
 

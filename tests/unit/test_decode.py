@@ -165,7 +165,7 @@ def test_lists_are_expanded() -> None:
             "apiVersion: v1\nkind: pod",
             [
                 'kind: Unsupported value: "pod": no kind "pod" in version "v1" is known here; '
-                "known are Event (v1), Node (v1), Pod (v1)"
+                "known are PriorityClass (scheduling.k8s.io/v1), Event (v1), LimitRange (v1), "
             ],
         ),
         ("- a", ['Invalid value: ["a"]: expected an object: a mapping with apiVersion, kind and metadata']),
@@ -299,3 +299,32 @@ def test_any_structure_is_an_object_or_an_error(fields: dict[str, Any], kind: st
         assert str(item)
         if not isinstance(item, ObjectError):
             assert decode_documents(to_json(item), "x") == [item]
+
+
+def test_policies() -> None:
+    text = """
+apiVersion: v1
+kind: LimitRange
+metadata: {name: l, namespace: default}
+spec: {limits: [{type: Container, default: {cpu: 500m}, maxLimitRequestRatio: {cpu: 2}}]}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q, namespace: default}
+spec:
+  hard: {pods: 10, requests.cpu: 4}
+  scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+globalDefault: yes
+"""
+    limits, quota, priority = decode_documents(text.encode(), "policies.yaml")
+    assert limits.spec.limits[0].default == {"cpu": Quantity.of_milli(500)}
+    assert quota.spec.hard == {"pods": Quantity.of(10), "requests.cpu": Quantity.of(4)}
+    assert quota.spec.scope_selector.match_expressions[0].values == ("high",)
+    assert (priority.value, priority.global_default) == (1000, True)
+    for thing in (limits, quota, priority):
+        assert decode_documents(to_json(thing), "-") == [thing]
