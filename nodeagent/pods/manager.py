@@ -8,7 +8,7 @@ import msgspec
 
 from nodeagent.api.pod import Pod
 from nodeagent.pods.lifecycle import has_ended
-from nodeagent.pods.record import KIND, Failure, PodRecord, decode
+from nodeagent.pods.record import CONTENT_HASH, KIND, Failure, PodRecord, decode
 from nodeagent.pods.status import terminated_state
 from nodeagent.pods.worker import PodWorker, Services
 from nodeagent.runtime.spec import ContainerRecord
@@ -18,8 +18,6 @@ logger = logging.getLogger(__name__)
 
 
 RESTART_SECONDS = 1.0
-# kubelet's annotation: tells whether a manifest still says the same.
-CONTENT_HASH = "kubernetes.io/config.hash"
 
 
 class PodManager:

@@ -10,6 +10,8 @@ from nodeagent.pods.lifecycle import Backoff
 from nodeagent.runtime.spec import ContainerRecord
 
 KIND = "PodRecord"
+# kubelet's annotation: tells whether a manifest still says the same.
+CONTENT_HASH = "kubernetes.io/config.hash"
 FIRST_RETRY_SECONDS = 10.0
 LONGEST_RETRY_SECONDS = 300.0
 

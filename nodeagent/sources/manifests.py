@@ -14,7 +14,7 @@ from nodeagent.api.defaults import default_pod
 from nodeagent.api.errors import FieldError, ObjectError
 from nodeagent.api.pod import Pod
 from nodeagent.api.validation import validate_pod
-from nodeagent.pods.manager import CONTENT_HASH
+from nodeagent.pods.record import CONTENT_HASH
 
 CONFIG_SOURCE = "kubernetes.io/config.source"
 LARGEST_FILE_BYTES = 1 << 20
@@ -129,12 +129,15 @@ def _documents(path: Path, errors: list[ManifestError]) -> Iterable[object]:
     except OSError as error:
         errors.append(ManifestError(str(path), f"{path}: cannot be read: {error.strerror}"))
         return ()
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             text = f"{path}: is not a regular file; put the manifest itself there"
             errors.append(ManifestError(str(path), text))
             return ()
-        data = file.read(LARGEST_FILE_BYTES + 1)
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            data = file.read(LARGEST_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > LARGEST_FILE_BYTES:
         text = f"{path}: is larger than {LARGEST_FILE_BYTES} bytes; split it"
         errors.append(ManifestError(str(path), text))

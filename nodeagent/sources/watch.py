@@ -20,7 +20,7 @@ SETTLE_SECONDS = 0.05
 
 
 async def changes(directory: Path, poll_seconds: float, wake: asyncio.Event) -> AsyncIterator[None]:
-    """Yield at once, then after every change in `directory`, when woken, and at least every `poll_seconds`."""
+    """Yield at once, then after every change in `directory`, when woken, and every `poll_seconds`."""
     with Inotify() as inotify:
         watched: tuple[int, int] | None = None
         while True:
