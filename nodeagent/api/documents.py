@@ -76,6 +76,7 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _read_part(part: str, first_line: int) -> list[Document]:
+    documents: list[Document] = []
     try:
         content = part.removeprefix("---").lstrip()
         if content.startswith("{"):
@@ -83,9 +84,11 @@ def _read_part(part: str, first_line: int) -> list[Document]:
                 return [Document(_read_json(content, first_line))]
             except json.JSONDecodeError:
                 pass  # YAML's flow style begins the same way.
-        return [Document(value) for value in _read_yaml(part, first_line) if value is not None]
+        # "..." ends a document without a `---` line.
+        documents.extend(Document(value) for value in _read_yaml(part, first_line) if value is not None)
     except DocumentError as error:
-        return [Document(error=str(error))]
+        documents.append(Document(error=str(error)))
+    return documents
 
 
 def _read_json(text: str, line: int) -> object:

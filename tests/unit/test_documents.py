@@ -78,6 +78,7 @@ def test_documents_are_independent() -> None:
 
 def test_directives_comments_and_marks_are_no_documents() -> None:
     assert read_documents(b"%YAML 1.1\n---\na: 1\n...\n---\n---\n# end") == [Document({"a": 1})]
+    assert [document.value for document in read_documents(b"a: 1\n...\nb: [\n")] == [{"a": 1}, None]
     assert read_documents(b"") == read_documents(b"\n# only a comment\n") == []
     assert read_documents(b"\xef\xbb\xbfa: 1\r\n---\r\nb: 2\r\n") == [Document({"a": 1}), Document({"b": 2})]
 
