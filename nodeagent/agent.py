@@ -355,7 +355,7 @@ class Agent:
 
     def _say_how_it_stands(self) -> None:
         pods = self._manager.pods()
-        running = sum(1 for pod in pods if pod.status is not None and pod.status.phase == "Running")
+        running = sum(1 for pod in pods if pod.status.phase == "Running")
         self._service.ready(f"{running} of {len(pods)} pods running")
 
 

@@ -155,9 +155,7 @@ def _conditions(
         "ContainersReady": _readiness(unready, phase),
         "PodScheduled": ("True", "", ""),
     }
-    known: Mapping[str, PodCondition] = {
-        condition.type: condition for condition in (pod.status.conditions if pod.status else ())
-    }
+    known: Mapping[str, PodCondition] = {condition.type: condition for condition in pod.status.conditions}
     return tuple(
         condition(kind, status, reason, message, known.get(kind), now)
         for kind, (status, reason, message) in wanted.items()

@@ -115,7 +115,7 @@ class UsageReader:
                 )
                 for record in live
             ],
-            started_at=parse_time(pod.status.start_time) if pod.status and pod.status.start_time else None,
+            started_at=parse_time(pod.status.start_time) if pod.status.start_time else None,
         )
 
 

@@ -350,7 +350,7 @@ class PodWorker:
         current = self._status(plan, now)
         if current != before:
             self._save(pod_status=current)
-        if current.phase == "Running" and (before is None or before.phase != "Running"):
+        if current.phase == "Running" and before.phase != "Running":
             self._services.observer.pod_started((now - self.record.created).total_seconds())
 
     def _save(self, pod_status: PodStatus | None = None, **changes: object) -> None:

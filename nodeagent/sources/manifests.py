@@ -12,7 +12,7 @@ import msgspec
 from nodeagent.api.decode import decode_documents, to_json
 from nodeagent.api.defaults import default_pod
 from nodeagent.api.errors import FieldError, ObjectError
-from nodeagent.api.pod import Pod
+from nodeagent.api.pod import Pod, PodStatus
 from nodeagent.api.validation import validate_pod
 from nodeagent.pods.record import CONTENT_HASH
 
@@ -99,7 +99,7 @@ def static_pod(pod: Pod, node_name: str, path: Path) -> Pod:
         annotations={**meta.annotations, CONFIG_SOURCE: "file", CONTENT_HASH: content_hash},
     )
     spec = msgspec.structs.replace(pod.spec, node_name=node_name)
-    return default_pod(msgspec.structs.replace(pod, metadata=meta, spec=spec, status=None))
+    return default_pod(msgspec.structs.replace(pod, metadata=meta, spec=spec, status=PodStatus()))
 
 
 def _files(directory: Path, errors: list[ManifestError]) -> Iterable[Path]:
