@@ -34,44 +34,54 @@ def main(arguments: list[str]) -> int:
     if len(arguments) % 2 or sorted(options) != sorted(OPTIONS):
         _report(f"expected each of {', '.join(OPTIONS)} with a value, got {arguments}")
         return _USAGE_EXIT_CODE
-    pipes = inherited_pipes()
-    os.umask(0o022)
-    for directory in (options["--state"], options["--log-directory"], os.path.dirname(options["--socket"])):
-        os.makedirs(directory, exist_ok=True)
-    if not _lock(options["--state"]):
-        _report(f"{options['--state']}: another keeper is at work here")
+    try:
+        keeper = Keeper(options, inherited_pipes())
+    except OSError as error:
+        _report(f"cannot begin: {error}")
         return 1
-    _run(options, pipes)
+    keeper.run()
     return 0
 
 
-def _run(options: dict[str, str], pipes: dict[int, int]) -> None:
-    loop = Loop()
-    bell = _Bell(loop)
-    manager = ServiceManager(os.environ)
-    containers = Containers(
-        loop=loop,
-        records=RecordFile(options["--state"], _report),
-        manager=manager,
-        timestamps=Timestamps(),
-        monotonic=time.monotonic,
-        log_directory=options["--log-directory"],
-        cgroup_root=options["--cgroup-root"],
-        report=_report,
-    )
-    containers.adopt(pipes, stored_names(os.environ, os.getpid()))
-    bell.on_child = containers.reap
-    requests = Requests(containers)
-    Listener(options["--socket"], loop, requests.answer, requests.ended)
-    manager.notify("READY=1", f"STATUS={len(containers.by_id)} containers found")
-    while not bell.stopping:
-        loop.turn()
-        if bell.renewing:
-            bell.renewing = False
-            containers.leave()
-            _become_new()
-    manager.notify("STOPPING=1")
-    containers.leave()
+class Keeper:
+    """All parts, put together."""
+
+    def __init__(self, options: dict[str, str], pipes: dict[int, int]) -> None:
+        """Go on where an earlier keeper ended, whose `pipes` are still open; OSError if that cannot be."""
+        os.umask(0o022)
+        state, logs, socket_path = options["--state"], options["--log-directory"], options["--socket"]
+        for directory in (state, logs, os.path.dirname(socket_path)):
+            os.makedirs(directory, exist_ok=True)
+        _lock(state)
+        self._loop = Loop()
+        self._bell = Bell(self._loop)
+        self._manager = ServiceManager(os.environ, _report)
+        self._containers = Containers(
+            loop=self._loop,
+            records=RecordFile(state, _report),
+            manager=self._manager,
+            timestamps=Timestamps(),
+            monotonic=time.monotonic,
+            log_directory=logs,
+            cgroup_root=options["--cgroup-root"],
+            report=_report,
+        )
+        self._containers.adopt(pipes, stored_names(os.environ, os.getpid()))
+        self._bell.on_child = self._containers.reap
+        requests = Requests(self._containers)
+        Listener(socket_path, self._loop, requests.answer, requests.ended)
+
+    def run(self) -> None:
+        """Serve until a signal says otherwise."""
+        self._manager.notify("READY=1", f"STATUS={len(self._containers.by_id)} containers found")
+        while not self._bell.stopping:
+            self._loop.turn()
+            if self._bell.renewing:
+                self._bell.renewing = False
+                self._containers.leave()
+                _become_new()
+        self._manager.notify("STOPPING=1")
+        self._containers.leave()
 
 
 def _become_new() -> None:
@@ -82,7 +92,7 @@ def _become_new() -> None:
         _report(f"{sys.executable}: {error.strerror}: going on with the old program")
 
 
-class _Bell:
+class Bell:
     """Turns signals into events of the loop."""
 
     def __init__(self, loop: Loop) -> None:
@@ -111,14 +121,13 @@ class _Bell:
         self.on_child()
 
 
-def _lock(directory: str) -> bool:
+def _lock(directory: str) -> None:
     """Take the state directory for the life of this process."""
     descriptor = os.open(f"{directory}/lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    return True
+        raise BlockingIOError(f"another keeper is at work in {directory}") from None
 
 
 def _report(sentence: str) -> None:

@@ -25,8 +25,8 @@ _LINKS = {
 
 def arrange(root_directory: str | None, own_proc: bool) -> None:
     """Set up the mounts of the caller's own new mount namespace."""
-    # otherwise every mount made here would appear on the host
-    linux.mount("none", "/", "", linux.MS_REC | linux.MS_PRIVATE)
+    # nothing mounted here appears on the host; what the host unmounts goes here too, and is not kept busy
+    linux.mount("none", "/", "", linux.MS_REC | linux.MS_SLAVE)
     if root_directory is not None:
         _enter_root(root_directory)
         _make_directory("/proc")

@@ -5,7 +5,7 @@ import contextlib
 import os
 import socket
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 # behind stdin, stdout and stderr
 _FIRST_DESCRIPTOR = 3
@@ -14,7 +14,8 @@ _FIRST_DESCRIPTOR = 3
 class ServiceManager:
     """Talks to $NOTIFY_SOCKET by plain datagrams; without one every call does nothing."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], report: Callable[[str], None]) -> None:
+        self._report = report
         self._address = environment.get("NOTIFY_SOCKET", "")
         self._socket: socket.socket | None = None
         if self._address:
@@ -22,30 +23,29 @@ class ServiceManager:
             # systemd may be busy reloading; the containers' output must not wait for that
             self._socket.setblocking(False)
 
-    def notify(self, *lines: str) -> bool:
-        """Send one message; False if nobody took it."""
-        return self._send("\n".join(lines), [])
+    def notify(self, *lines: str) -> None:
+        """Send one message."""
+        self._send("\n".join(lines), [])
 
-    def store(self, name: str, descriptor: int) -> bool:
+    def store(self, name: str, descriptor: int) -> None:
         """Keep a descriptor over restarts."""
         # without FDPOLL=0 a pipe whose writer ended would be dropped with its unread rest
-        return self._send(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", [descriptor])
+        self._send(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", [descriptor])
 
-    def unstore(self, name: str) -> bool:
+    def unstore(self, name: str) -> None:
         """Give up a stored descriptor."""
-        return self._send(f"FDSTOREREMOVE=1\nFDNAME={name}", [])
+        self._send(f"FDSTOREREMOVE=1\nFDNAME={name}", [])
 
-    def _send(self, message: str, descriptors: list[int]) -> bool:
+    def _send(self, message: str, descriptors: list[int]) -> None:
         if self._socket is None:
-            return False
+            return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         rights = array.array("i", descriptors).tobytes()
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
         try:
             self._socket.sendmsg([message.encode()], ancillary, 0, address)
-        except OSError:
-            return False
-        return True
+        except OSError as error:
+            self._report(f"{self._address}: {error.strerror}: not told: {message!r}")
 
 
 def inherited_pipes() -> dict[int, int]:

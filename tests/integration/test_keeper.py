@@ -59,8 +59,10 @@ def test_containers_and_their_output_survive_all_restarts_of_the_keeper(
 ) -> None:
     # systemd forgets the descriptors of a stopped unit that nobody wants
     machine.run("systemctl enable --quiet nodeagent-keeper.service")
-    found = scenario("restarts")
-    machine.run("systemctl disable --quiet nodeagent-keeper.service")
+    try:
+        found = scenario("restarts")
+    finally:
+        machine.run("systemctl disable --quiet nodeagent-keeper.service")
     ticks = found.pop("ticks")
     assert ticks == list(range(1, len(ticks) + 1))
     assert found == {

@@ -273,7 +273,10 @@ async def test_two_keepers_do_not_share_a_directory(keeper: KeeperProcess) -> No
     second = KeeperProcess(keeper.directory)
     second.launch()
     assert second.wait() == 1
-    assert "another keeper is at work here" in (keeper.directory / "keeper.log").read_text()
+    assert (
+        f"cannot begin: another keeper is at work in {keeper.directory}/state"
+        in (keeper.directory / "keeper.log").read_text()
+    )
     assert await keeper.runtime.list() == []
 
 
@@ -282,6 +285,15 @@ def test_a_wrong_command_line_is_answered_with_the_right_one() -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert "expected each of --socket, --state, --log-directory, --cgroup-root with a value" in result.stderr
+
+
+def test_a_place_it_cannot_use_is_answered_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    keeper = KeeperProcess(tmp_path)
+    keeper.launch()
+    assert keeper.wait() == 1
+    said = (tmp_path / "keeper.log").read_text()
+    assert said == f"cannot begin: [Errno 17] File exists: '{tmp_path}/state'\n"
 
 
 async def test_many_containers_live_in_parallel(keeper: KeeperProcess) -> None:
