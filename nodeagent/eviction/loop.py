@@ -41,7 +41,7 @@ from nodeagent.eviction.signals import (
 )
 from nodeagent.eviction.thresholds import Threshold
 from nodeagent.stats.hot import HotSample
-from nodeagent.stats.summary import Summary
+from nodeagent.stats.summary import PodStats, Summary
 
 RETURNING_POLL_SECONDS = 0.005
 FUTILE_SECONDS = 1.0
@@ -56,7 +56,11 @@ class Node(Protocol):
         ...
 
     def summary(self, pods: Sequence[Pod]) -> Summary:
-        """Measure the node and these pods."""
+        """Measure the node and these pods, each container and its files included."""
+        ...
+
+    def pod_usage(self, pods: Sequence[Pod]) -> Sequence[PodStats]:
+        """Measure memory and processes of these pods as wholes: an eviction waits for it."""
         ...
 
     def active_pods(self) -> Sequence[Pod]:
@@ -110,11 +114,13 @@ class EvictionLoop:
         self._futile_until: dict[Signal, float] = {}
         self._announced_at: dict[Resource, float] = {}
         self._round_due = clock.monotonic()
-        self._sleeper: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_asleep = False
         self._is_woken = False
 
     async def run(self) -> None:
         """Go on until cancelled."""
+        self._task = asyncio.current_task()
         try:
             while True:
                 await self._sleep(self.step())
@@ -125,37 +131,38 @@ class EvictionLoop:
 
     def wake(self) -> None:
         """Look again at once: something happened."""
+        if self._is_asleep and not self._is_woken and self._task is not None:
+            self._task.cancel()
         self._is_woken = True
-        if self._sleeper is not None:
-            self._sleeper.cancel()
 
     def step(self) -> float:
         """Look once, begin what is called for, and return how many seconds it is safe to sleep."""
         began = self._clock.monotonic()
         self._departures.collect()
         observations = self._look(began)
-        short = short_of(self._thresholds, self.state, self._adjusted(observations, began))
+        short = self._short_of(observations, began)
         if began >= self._round_due or any(self._calls_for_action(each, began) for each in short):
             self._round(began, observations)
+            short = self._short_of(observations, began)
         self._prepare(short, observations, began)
         ended = self._clock.monotonic()
-        return self._sleep_seconds(ended, observations) - (ended - began)
+        return self._sleep_seconds(ended, short, observations) - (ended - began)
 
     async def _sleep(self, seconds: float) -> None:
-        if self._is_woken:
-            seconds = 0.0
+        """Sleep until it is time or until woken; woken by cancelling, which costs no second task a sleep."""
+        seconds = 0.0 if self._is_woken else max(seconds, 0.0)
         planned = self._clock.monotonic() + seconds
-        self._sleeper = asyncio.ensure_future(self._clock.sleep(max(seconds, 0.0)))
+        self._is_woken, self._is_asleep = False, True
         try:
-            await asyncio.wait({self._sleeper})
-            if not self._sleeper.cancelled():
-                # Whatever else this process was busy with will delay the next kill as well.
-                now = self._clock.monotonic()
-                self._pace.react(now, now - planned)
+            await self._clock.sleep(seconds)
+            # Whatever else this process was busy with will delay the next kill as well.
+            now = self._clock.monotonic()
+            self._pace.react(now, now - planned)
+        except asyncio.CancelledError:
+            if not self._is_woken or self._task is None or self._task.uncancel() > 0:
+                raise
         finally:
-            self._sleeper.cancel()
-            self._sleeper = None
-            self._is_woken = False
+            self._is_asleep = self._is_woken = False
 
     def _prepare(self, short: Sequence[Threshold], observations: Observations, now: float) -> None:
         """Keep ready what a crossing would need, and put away what one has left."""
@@ -166,7 +173,7 @@ class EvictionLoop:
         if self._pedal is None:
             return
         memory = [each for each in self._thresholds if RESOURCES[each.signal] is Resource.MEMORY]
-        if any(self._pace.seconds_to_cross(each, observations) < NEAR_SECONDS for each in memory):
+        if any(self._pace.is_near(each, observations, NEAR_SECONDS) for each in memory):
             self._pedal.prepare(now)
         elif Resource.MEMORY not in scarce and not self._departures.any_killed():
             self._pedal.release()
@@ -176,6 +183,9 @@ class EvictionLoop:
         self._pace.observe(now, observations)
         self.counters.samples += 1
         return observations
+
+    def _short_of(self, observations: Observations, now: float) -> tuple[Threshold, ...]:
+        return short_of(self._thresholds, self.state, self._adjusted(observations, now))
 
     def _adjusted(self, observations: Observations, now: float) -> Observations:
         """Count what killed pods will give back as available."""
@@ -239,20 +249,30 @@ class EvictionLoop:
             self._pedal.press(now)
         pods = [pod for pod in self._node.active_pods() if not self._is_going(pod, threshold)]
         observed = observations[threshold.signal]
-        choice = choose(self._policy, threshold, observed, pods, _by_uid(self._node.summary(pods)))
-        eviction = choice.eviction
-        if eviction is None:
+        choice = choose(self._policy, threshold, observed, pods, self._usage(threshold, pods))
+        if choice.eviction is None:
             self._futile_until[threshold.signal] = now + FUTILE_SECONDS
             return
+        victim = choice.eviction.pod
+        # Only the message needs to know what each container used.
+        stats = _by_uid(self._node.summary([victim]))
+        eviction = choose(self._policy, threshold, observed, [victim], stats).eviction or choice.eviction
         record = with_changes(
             record_of(eviction, self._clock.now()),
             pressure=self._pressure(threshold, observed, now),
             candidates=candidates_of(self._policy, choice),
         )
-        usage = next(each.usage for each in choice.candidates if each.pod is eviction.pod)
-        scarcity = Scarcity(RESOURCES[threshold.signal], usage, observations)
-        self._departures.begin(eviction, record, scarcity, now)
-        self._pace.react(now, self._clock.monotonic() - now)
+        usage = next(each.usage for each in choice.candidates if each.pod is victim)
+        decided = self._clock.monotonic()
+        # What was left when the pod was chosen counts from here, however long the choice took.
+        scarcity = Scarcity(RESOURCES[threshold.signal], usage, self._look(decided))
+        self._departures.begin(eviction, record, scarcity, decided)
+        self._pace.react(decided, decided - now)
+
+    def _usage(self, threshold: Threshold, pods: Sequence[Pod]) -> StatsByUid:
+        if RESOURCES[threshold.signal] in (Resource.MEMORY, Resource.PIDS):
+            return {stats.pod_ref.uid: stats for stats in self._node.pod_usage(pods)}
+        return _by_uid(self._node.summary(pods))
 
     def _announce(self, resource: Resource, now: float) -> None:
         last = self._announced_at.get(resource)
@@ -292,13 +312,12 @@ class EvictionLoop:
             threshold,
             observed,
             trend.rate_per_second if trend is not None else 0.0,
-            self._clock.now() - timedelta(seconds=max(now - crossed, 0.0)),
+            self._clock.now() - timedelta(seconds=self._clock.monotonic() - crossed),
         )
 
-    def _sleep_seconds(self, now: float, observations: Observations) -> float:
-        adjusted = self._adjusted(observations, now)
-        seconds = min(self._pace.sleep_seconds(now, self._thresholds, adjusted), self._round_due - now)
-        for threshold in short_of(self._thresholds, self.state, adjusted):
+    def _sleep_seconds(self, now: float, short: Sequence[Threshold], observations: Observations) -> float:
+        seconds = min(self._pace.sleep_seconds(now, self._thresholds, observations), self._round_due - now)
+        for threshold in short:
             grace_ends = self.state.first_observed.get(threshold, now) + threshold.grace_period_seconds
             if now < grace_ends:
                 seconds = min(seconds, grace_ends - now)

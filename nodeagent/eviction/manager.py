@@ -246,10 +246,10 @@ def _over_limit(policy: Policy, pods: Sequence[Pod], stats: StatsByUid) -> tuple
 
 def _shortfall(threshold: Threshold, observed: Observation, with_minimum_reclaim: bool) -> int:
     """Return how much less is available than the threshold demands, in billionths, so as to be exact."""
-    demanded = threshold.value.of(observed.capacity)
+    demanded = threshold.value.nanos_of(observed.capacity)
     if with_minimum_reclaim and threshold.minimum_reclaim is not None:
-        demanded += threshold.minimum_reclaim.of(observed.capacity)
-    return demanded.nanos - observed.available * NANOS_PER_UNIT
+        demanded += threshold.minimum_reclaim.nanos_of(observed.capacity)
+    return demanded - observed.available * NANOS_PER_UNIT
 
 
 def _is_newer(observed: Observation, last: Observation | None) -> bool:

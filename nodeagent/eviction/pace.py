@@ -7,14 +7,14 @@ not crossed before.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
 
-from nodeagent.eviction.manager import thresholds_crossed
+from nodeagent.api.quantity import NANOS_PER_UNIT
 from nodeagent.eviction.signals import RESOURCES, Observations, Resource, Signal
 from nodeagent.eviction.thresholds import Threshold
 
 RATE_HALF_LIFE_SECONDS = 2.0
-REACTION_HALF_LIFE_SECONDS = 60.0
+RATE_WINDOW_SECONDS = 0.05
+REACTION_HALF_LIFE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +39,54 @@ class Limits:
                 return self.storage_bytes_per_second
 
 
-@dataclass(frozen=True, slots=True)
 class Trend:
-    """How one signal has moved: the last two looks, the recent rate, and the fastest ever seen."""
+    """How one signal moves: the last two looks, the recent rate, and the fastest ever seen."""
 
-    time: float
-    available: int
-    rate_per_second: float = 0.0
-    fastest_per_second: float = 0.0
-    time_before: float | None = None
-    available_before: int = 0
+    __slots__ = (
+        "_measured_from",
+        "_rate",
+        "available",
+        "available_before",
+        "fastest_per_second",
+        "time",
+        "time_before",
+    )
 
-    def after(self, time: float, available: int) -> "Trend":
-        """Return the trend with one more look; a rate fades by half in two seconds."""
-        elapsed = time - self.time
-        if elapsed <= 0:
-            return self
-        rate = max((self.available - available) / elapsed, 0.0)
-        faded: float = self.rate_per_second * 0.5 ** (elapsed / RATE_HALF_LIFE_SECONDS)
-        return Trend(
-            time=time,
-            available=available,
-            rate_per_second=max(rate, faded),
-            fastest_per_second=max(rate, self.fastest_per_second),
-            time_before=self.time,
-            available_before=self.available,
-        )
+    def __init__(self, time: float, available: int) -> None:
+        self.time = self.time_before = time
+        self.available = self.available_before = available
+        self.fastest_per_second = 0.0
+        self._rate = 0.0
+        self._measured_from = (time, available)
+
+    def look(self, time: float, available: int) -> None:
+        """Take in one more look."""
+        self.time_before, self.available_before = self.time, self.available
+        self.time, self.available = time, available
+        since, had = self._measured_from
+        # Memory is accounted in batches: over a shorter time, a batch would look like a torrent.
+        if time - since >= RATE_WINDOW_SECONDS:
+            rate = max((had - available) / (time - since), 0.0)
+            self._rate = max(rate, self._faded(time - since))
+            self.fastest_per_second = max(rate, self.fastest_per_second)
+            self._measured_from = (time, available)
+
+    @property
+    def rate_per_second(self) -> float:
+        """The fastest fall of late; one that is over counts half as much every two seconds."""
+        return self._faded(self.time - self._measured_from[0])
 
     def crossed_at(self, amount: int) -> float:
         """Return when `amount` was passed, taking the way between the last two looks as straight."""
-        if self.time_before is None or self.available_before <= self.available:
+        fall = self.available_before - self.available
+        if fall <= 0:
             return self.time
-        share = (self.available_before - amount) / (self.available_before - self.available)
-        return self.time_before + min(max(share, 0.0), 1.0) * (self.time - self.time_before)
+        share = min(max((self.available_before - amount) / fall, 0.0), 1.0)
+        return self.time_before + share * (self.time - self.time_before)
+
+    def _faded(self, seconds: float) -> float:
+        faded: float = self._rate * 0.5 ** (seconds / RATE_HALF_LIFE_SECONDS)
+        return faded
 
 
 class Pace:
@@ -100,12 +115,13 @@ class Pace:
         """Take in one look at the signals; a signal that cannot be read now keeps what is known of it."""
         for signal, observed in observations.items():
             trend = self._trends.get(signal)
-            self._trends[signal] = (
-                Trend(now, observed.available) if trend is None else trend.after(now, observed.available)
-            )
+            if trend is None:
+                self._trends[signal] = Trend(now, observed.available)
+            else:
+                trend.look(now, observed.available)
 
     def react(self, now: float, seconds: float) -> None:
-        """Learn how long acting took; what was slow once counts half as much a minute later."""
+        """Learn how long acting took; what was slow once counts half as much ten seconds later."""
         self._reaction = (max(seconds, self.reaction_seconds(now)), now)
 
     def reaction_seconds(self, now: float) -> float:
@@ -122,26 +138,29 @@ class Pace:
         """Return how long nothing needs to be looked at, going by the thresholds that are not crossed yet."""
         seconds = self.interval_seconds
         for threshold in thresholds:
-            if not thresholds_crossed((threshold,), observations):
-                seconds = min(seconds, self.seconds_to_cross(threshold, observations))
-                if threshold.is_hard:
-                    seconds = min(seconds, self._seconds_to_exhaust(threshold.signal, observations, now))
+            left = _left(threshold, observations)
+            trend = self._trends.get(threshold.signal)
+            if left is None or left < 0 or trend is None:
+                continue
+            if trend.rate_per_second > 0:
+                seconds = min(seconds, left / trend.rate_per_second)
+            if threshold.is_hard:
+                fastest = max(self._limits.of(threshold.signal), trend.fastest_per_second)
+                until_nothing = observations[threshold.signal].available / fastest
+                seconds = min(seconds, until_nothing - self.reaction_seconds(now))
         return max(seconds, self.shortest_seconds)
 
-    def seconds_to_cross(self, threshold: Threshold, observations: Observations) -> float:
-        """Return when a threshold will be reached at the recent rate: infinite if unknown, 0 if it is."""
-        observed, trend = observations.get(threshold.signal), self._trends.get(threshold.signal)
-        if observed is None or trend is None:
-            return inf
-        left = max(observed.available - threshold.value.of(observed.capacity).value(), 0)
-        if left == 0:
-            return 0.0
-        return left / trend.rate_per_second if trend.rate_per_second > 0 else inf
+    def is_near(self, threshold: Threshold, observations: Observations, seconds: float) -> bool:
+        """Tell whether a threshold will be crossed within `seconds` at the recent rate, or is already."""
+        left, trend = _left(threshold, observations), self._trends.get(threshold.signal)
+        if left is None or trend is None:
+            return False
+        return left <= trend.rate_per_second * seconds
 
-    def _seconds_to_exhaust(self, signal: Signal, observations: Observations, now: float) -> float:
-        """Return when nothing can be left at the fastest, less the time that acting takes."""
-        observed, trend = observations.get(signal), self._trends.get(signal)
-        if observed is None or trend is None:
-            return inf
-        fastest = max(self._limits.of(signal), trend.fastest_per_second)
-        return observed.available / fastest - self.reaction_seconds(now)
+
+def _left(threshold: Threshold, observations: Observations) -> float | None:
+    """Return how much may still go before a threshold is crossed; None if that is unknown."""
+    observed = observations.get(threshold.signal)
+    if observed is None:
+        return None
+    return observed.available - threshold.value.nanos_of(observed.capacity) / NANOS_PER_UNIT

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from nodeagent.api.duration import DurationError, parse_duration
-from nodeagent.api.quantity import BINARY_SI, Quantity, QuantityError
+from nodeagent.api.quantity import BINARY_SI, NANOS_PER_UNIT, Quantity, QuantityError
 from nodeagent.eviction.signals import Filesystem, Signal
 
 Statements = Mapping[str, str] | None
@@ -39,6 +39,12 @@ class Amount:
         if self.quantity is not None:
             return self.quantity
         return Quantity.of(int(capacity * self.fraction), BINARY_SI)
+
+    def nanos_of(self, capacity: int) -> int:
+        """Return the amount in billionths: exact, and cheap to compare."""
+        if self.quantity is not None:
+            return self.quantity.nanos
+        return int(capacity * self.fraction) * NANOS_PER_UNIT
 
 
 @dataclass(frozen=True, slots=True)

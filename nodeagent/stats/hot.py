@@ -1,15 +1,15 @@
 """The sample that is taken near a threshold: root figures only, on descriptors that stay open."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.stats.filesystem import FilesystemSample, read_filesystem
+from nodeagent.stats.kept_file import KeptFile, parse_number, value_of
 from nodeagent.stats.node import KIBIBYTE, ProcessNumbers
 
-READ_BYTES = 16384
 _READ = os.O_RDONLY | os.O_CLOEXEC
 
 
@@ -44,11 +44,11 @@ class HotReader:
     ) -> None:
         """Watch the node, the cgroup of all pods, and the filesystems that hold the given paths."""
 
-        def proc(name: str) -> _KeptFile:
-            return _KeptFile(lambda: os.open(proc_root / name, _READ))
+        def proc(name: str) -> KeptFile:
+            return KeptFile(lambda: os.open(proc_root / name, _READ))
 
-        def cgroup(path: str, name: str) -> _KeptFile:
-            return _KeptFile(lambda: tree.open(path, name))
+        def cgroup(path: str, name: str) -> KeptFile:
+            return KeptFile(lambda: tree.open(path, name))
 
         self._meminfo = proc("meminfo")
         self._loadavg = proc("loadavg")
@@ -62,7 +62,7 @@ class HotReader:
     def sample(self) -> HotSample:
         """Read everything once."""
         meminfo = self._meminfo.read()
-        available = _value(meminfo, b"\nMemAvailable:")
+        available = value_of(meminfo, b"\nMemAvailable:")
         return HotSample(
             node_memory=self._node_memory(meminfo),
             kernel_available_bytes=None if available is None else available * KIBIBYTE,
@@ -86,63 +86,24 @@ class HotReader:
 
     def _node_memory(self, meminfo: bytes) -> HotMemory | None:
         stat = self._root_stat.read()
-        total = _value(meminfo, b"\nMemTotal:")
-        anon, file = _value(stat, b"\nanon "), _value(stat, b"\nfile ")
+        total = value_of(meminfo, b"\nMemTotal:")
+        anon, file = value_of(stat, b"\nanon "), value_of(stat, b"\nfile ")
         if total is None or anon is None or file is None:
             return None
-        working_set = max(anon + file - (_value(stat, b"\ninactive_file ") or 0), 0)
+        working_set = max(anon + file - (value_of(stat, b"\ninactive_file ") or 0), 0)
         capacity = total * KIBIBYTE
-        hugepages = (_value(meminfo, b"\nHugetlb:") or 0) * KIBIBYTE
+        hugepages = (value_of(meminfo, b"\nHugetlb:") or 0) * KIBIBYTE
         return HotMemory(capacity, max(capacity - working_set - hugepages, 0))
 
     def _pods_memory(self) -> HotMemory | None:
-        limit, usage = _number(self._pods_limit.read()), _number(self._pods_usage.read())
-        inactive = _value(self._pods_stat.read(), b"\ninactive_file ")
+        limit, usage = parse_number(self._pods_limit.read()), parse_number(self._pods_usage.read())
+        inactive = value_of(self._pods_stat.read(), b"\ninactive_file ")
         if limit is None or usage is None or inactive is None:
             return None
         return HotMemory(limit, max(limit - max(usage - inactive, 0), 0))
 
     def _processes(self) -> ProcessNumbers | None:
-        limits = [number for file in self._task_limits if (number := _number(file.read())) is not None]
+        limits = [number for file in self._task_limits if (number := parse_number(file.read())) is not None]
         fields = self._loadavg.read().split()
-        count = _number(fields[3].rpartition(b"/")[2]) if len(fields) > 3 else None
+        count = parse_number(fields[3].rpartition(b"/")[2]) if len(fields) > 3 else None
         return None if not limits or count is None else ProcessNumbers(min(limits), count)
-
-
-class _KeptFile:
-    """A kernel file that stays open; it is opened again once it has failed (its cgroup was made anew)."""
-
-    def __init__(self, open_file: Callable[[], int]) -> None:
-        self._open = open_file
-        self._fd: int | None = None
-
-    def read(self) -> bytes:
-        """Return the file's text, or nothing if it cannot be read now."""
-        try:
-            if self._fd is None:
-                self._fd = self._open()
-            return os.pread(self._fd, READ_BYTES, 0)
-        except OSError:
-            self.close()
-            return b""
-
-    def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
-def _value(text: bytes, key: bytes) -> int | None:
-    """Return the number after `key`, which begins with the newline before its line."""
-    if text.startswith(key[1:]):
-        start = len(key) - 1
-    elif (found := text.find(key)) >= 0:
-        start = found + len(key)
-    else:
-        return None
-    return _number(text[start : text.find(b"\n", start)].removesuffix(b" kB"))
-
-
-def _number(text: bytes) -> int | None:
-    text = text.strip()
-    return int(text) if text.isdigit() else None

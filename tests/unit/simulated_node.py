@@ -166,6 +166,9 @@ class SimulatedNode:
             pods=tuple(self._stats(load) for load in self.workloads if load.pod.metadata.uid in uids),
         )
 
+    def pod_usage(self, pods: Sequence[Pod]) -> Sequence[PodStats]:
+        return self.summary(pods).pods
+
     def active_pods(self) -> list[Pod]:
         return [load.pod for load in self.workloads if load.share_left(self.clock.time) > 0]
 
