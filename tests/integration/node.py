@@ -1,9 +1,9 @@
 """The booted machine as the tests see it: commands, files, cgroups, manifests, pods."""
 
+import http.client
 import json
 import shlex
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -37,6 +37,8 @@ class Node:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        # What the running agent was begun for; whoever begins it anew says so.
+        self.purpose: object = None
 
     # --- the machine ---
 
@@ -69,9 +71,9 @@ class Node:
         return self.read(f"{CGROUP_ROOT}/{path}/{file}")
 
     def journal(self, lines: int = 200) -> str:
-        """The end of what the agent and the keeper said since the machine booted."""
-        units = "-u nodeagent.service -u nodeagent-keeper.service"
-        return self.run(f"journalctl --no-pager -o short-precise -n {lines} {units}", check=False)
+        """The end of what the agent and the keeper said since the node was last reset."""
+        options = f"--no-pager -o short-precise --since={self.reset_at} -n {lines}"
+        return self.run(f"journalctl {options} -u nodeagent.service -u nodeagent-keeper.service", check=False)
 
     # --- the agent ---
 
@@ -83,7 +85,9 @@ class Node:
 
     def clean(self) -> None:
         """Stop the agent and remove every trace of its pods and its state."""
-        self.run(f"exec 2>/dev/null; {CLEAN}", check=False, timeout=300)
+        self.purpose = None
+        printed = self.run(f"exec 2>/dev/null; {CLEAN} date +%s", check=False, timeout=300)
+        self.reset_at = f"@{printed.strip()}"
         assert not self.exists(f"{CGROUP_ROOT}/kubepods.slice"), self.run(
             f"find {CGROUP_ROOT}/kubepods.slice -name cgroup.procs -exec grep -H . {{}} +", check=False
         )
@@ -95,8 +99,7 @@ class Node:
 
     def start(self) -> None:
         """Start the service and wait until it says that it is ready."""
-        result = self.machine.ssh("systemctl start nodeagent.service", timeout_seconds=300)
-        assert result.returncode == 0, f"nodeagent did not start:\n{result.stderr}\n{self.journal(60)}"
+        self.run("systemctl start nodeagent.service", timeout=300)
 
     def restart(self) -> None:
         """Restart the service, as an upgrade does; the keeper and the containers run on."""
@@ -124,11 +127,16 @@ class Node:
         """Remove a manifest."""
         self.run(f"rm {MANIFESTS}/{shlex.quote(name)}.yaml")
 
+    def delete_all(self) -> None:
+        """Remove all manifests and wait until their pods are gone."""
+        self.run(f"rm -rf {MANIFESTS}/*")
+        self.wait(lambda: not self.pods() and "ok" in self.get("/healthz"), what="all pods gone")
+
     def pods(self) -> list[dict[str, Any]]:
         """The pods that the agent serves; none while it cannot be reached."""
         try:
             served = json.loads(self.get("/pods"))
-        except (OSError, urllib.error.URLError):
+        except (OSError, http.client.HTTPException):
             return []
         return list(served.get("items") or [])
 
