@@ -31,6 +31,14 @@ class MissingController(CgroupError):
         )
 
 
+class NoSuchCgroup(CgroupError):
+    """A cgroup that should have been there."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"cgroup {path} is not there: something else removed it, or it was never made")
+
+
 class StuckCgroup(CgroupError):
     """A cgroup that could not be removed, with the processes that hold it."""
 
@@ -45,7 +53,15 @@ class UnitFailed(CgroupError):
 
     def __init__(self, unit: str, action: str, result: str) -> None:
         self.unit, self.action, self.result = unit, action, result
-        super().__init__(f"systemd: {action} {unit}: {result}")
+        super().__init__(f"systemd did not {action} {unit}: {result}")
+
+
+class UnitExists(UnitFailed):
+    """The name is taken by a unit that is loaded."""
+
+
+class NoSuchUnit(UnitFailed):
+    """The unit is not loaded: never made, or gone already."""
 
 
 def _reason(error: int) -> str:

@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from nodeagent.cgroup.errors import InvalidName, WriteRefused
@@ -76,10 +77,8 @@ class CgroupTree:
 
     def create(self, path: str) -> None:
         """Make one cgroup; it may be there already, its parent must be."""
-        try:
+        with suppress(FileExistsError):
             os.mkdir(_relative(path), 0o755, dir_fd=self._root_fd)
-        except FileExistsError:
-            pass
 
     def remove(self, path: str) -> bool:
         """Remove one cgroup; return False while it is busy (processes, children, or the kernel still is)."""

@@ -10,7 +10,7 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node's totals. `hugepages_bytes` maps page size to all memory in pages of that size, zero included."""
+    """A node's totals. `hugepages_bytes` maps a page size to all memory in such pages."""
 
     cpu_milli: int
     memory_bytes: int
