@@ -10,17 +10,19 @@ from pathlib import Path
 from nodeagent.api.duration import parse_duration
 from nodeagent.api.pod import Pod
 from nodeagent.api.quantity import Quantity
-from nodeagent.cgroup.drivers import Driver, make_driver
+from nodeagent.cgroup.drivers import Driver
 from nodeagent.cgroup.errors import CgroupError
+from nodeagent.cgroup.files import CgroupTree
 from nodeagent.clock import Clock, SystemClock
 from nodeagent.config import Config
+from nodeagent.eviction.brake import BrakePedal
 from nodeagent.eviction.loop import EvictionLoop
 from nodeagent.eviction.manager import Policy
 from nodeagent.eviction.notify import Notices
 from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
 from nodeagent.eviction.thresholds import parse_thresholds
-from nodeagent.machine import Roots, read_machine
+from nodeagent.machine import Roots, live_containers, manager_settings, read_machine
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
 from nodeagent.node import NodeFacts, node_address, node_labels, node_object, read_system_info
@@ -118,7 +120,7 @@ class Agent:
             await ensure_keeper(KEEPER_SOCKET, keeper_state, log_directory, self._machine.roots.cgroup)
         for record in await self._runtime.list():
             self._records.update(record)
-        await self._build()
+        self._build()
         await self._cgroups.ensure_upper()
         manifests = self._read_manifests()
         stored = stored_records(self._store)
@@ -154,16 +156,16 @@ class Agent:
         await self._driver.close()
         self._store.close()
 
-    async def _build(self) -> None:
+    def _build(self) -> None:
         config, kubelet, machine = self._config, self._config.kubelet, self._machine
         log_directory = Path(kubelet.pod_logs_dir)
         self._managers = ResourceManagers(
             machine.topology,
             manager_settings(config, machine),
             self._state_directory,
-            live_cpusets(machine, self._records.everything()),
+            live_containers(machine, self._records.everything()),
         )
-        self._driver: Driver = await make_driver(kubelet.cgroup_driver, machine.tree)
+        self._driver = make_driver(kubelet.cgroup_driver, machine.tree, self._clock)
         self._cgroups = PodCgroups(
             machine.tree,
             self._driver,
@@ -197,14 +199,16 @@ class Agent:
             self._events,
             self._clock,
             self._hot,
-            self._usage.in_haste,
+            self._usage,
             self._set_conditions,
             self._meter.pod_evicted,
             log_directory,
         )
         cpus = len(machine.topology.cpus)
         limits = Limits(measure_fill_rate() * cpus, PIDS_PER_CPU_SECOND * cpus)
-        self._eviction = EvictionLoop(self._evictor, self._clock, self._policy, Pace(limits))
+        self._eviction = EvictionLoop(
+            self._evictor, self._clock, self._policy, Pace(limits), pedal=BrakePedal(self._evictor)
+        )
 
     def _services(self, log_directory: Path) -> Services:
         kubelet = self._config.kubelet
@@ -357,6 +361,18 @@ class Agent:
         pods = self._manager.pods()
         running = sum(1 for pod in pods if pod.status.phase == "Running")
         self._service.ready(f"{running} of {len(pods)} pods running")
+
+
+def make_driver(name: str, tree: CgroupTree, clock: Clock) -> Driver:
+    """Return the driver of that name; only what it needs is loaded."""
+    if name == "systemd":
+        from nodeagent.cgroup.bus import SystemdBus
+        from nodeagent.cgroup.systemd import SystemdDriver
+
+        return SystemdDriver(tree, SystemdBus(), clock)
+    from nodeagent.cgroup.cgroupfs import CgroupfsDriver
+
+    return CgroupfsDriver(tree, clock)
 
 
 def eviction_policy(config: Config) -> Policy:

@@ -1,6 +1,6 @@
 """What the agent finds itself on: the kernel's roots, the machine's size, and what pods may have of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +9,12 @@ from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cgroup.settings import CgroupSettings
 from nodeagent.config import Config
+from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.node import NodeInfo, read_node_info
 from nodeagent.hardware.topology import Topology, read_topology
 from nodeagent.resources.allocatable import NodeResources, node_allocatable, node_capacity
+from nodeagent.resources.managers import LiveContainer, ManagerSettings
+from nodeagent.runtime.spec import ContainerRecord
 
 PID = "pid"
 
@@ -81,6 +84,39 @@ def read_machine(config: Config, roots: Roots) -> Machine:
             allocatable_memory_bytes=allocatable["memory"].value(),
             swap_controller=tree.read("", "memory.swap.max") is not None or _swap_in_children(tree),
         ),
+    )
+
+
+def manager_settings(config: Config, machine: Machine) -> ManagerSettings:
+    """Return what the resource managers follow."""
+    kubelet = config.kubelet
+    return ManagerSettings(
+        cpu_manager_policy=kubelet.cpu_manager_policy,
+        cpu_manager_policy_options=kubelet.cpu_manager_policy_options,
+        alpha_options=config.gate("CPUManagerPolicyAlphaOptions"),
+        beta_options=config.gate("CPUManagerPolicyBetaOptions"),
+        topology_manager_policy=kubelet.topology_manager_policy,
+        topology_manager_scope=kubelet.topology_manager_scope,
+        topology_manager_policy_options=kubelet.topology_manager_policy_options,
+        memory_manager_policy=kubelet.memory_manager_policy,
+        reserved_memory=tuple((each.numa_node, each.limits) for each in kubelet.reserved_memory),
+        node_reservation=machine.resources.reservation,
+        reserved_system_cpus=CpuSet.parse(kubelet.reserved_system_cpus),
+    )
+
+
+def live_containers(machine: Machine, records: Iterable[ContainerRecord]) -> tuple[LiveContainer, ...]:
+    """Return what runs already, and on which CPUs and memory the kernel lets it run."""
+    return tuple(
+        LiveContainer(
+            pod_uid=record.spec.pod_uid,
+            name=record.spec.container_name,
+            container_id=record.spec.container_id,
+            cpus=CpuSet.parse(machine.tree.read(record.spec.cgroup, "cpuset.cpus") or ""),
+            mems=CpuSet.parse(machine.tree.read(record.spec.cgroup, "cpuset.mems") or ""),
+        )
+        for record in records
+        if record.state != "exited"
     )
 
 

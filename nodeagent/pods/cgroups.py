@@ -2,21 +2,24 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from nodeagent.api.pod import Container, Pod
 from nodeagent.api.qos import QOSClass, qos_class
 from nodeagent.api.quantity import ResourceList
 from nodeagent.cgroup.drivers import Driver
+from nodeagent.cgroup.errors import CgroupError, NoSuchCgroup
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.layout import CgroupLayout
-from nodeagent.cgroup.reconcile import Difference, differences
+from nodeagent.cgroup.reconcile import Difference
 from nodeagent.cgroup.settings import CgroupSettings
 from nodeagent.cgroup.values import Values, container_values, node_values, pod_values, qos_values
 from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.lifecycle import has_ended
 from nodeagent.resources.managers import ResourceManagers
 
+_CURRENT, _HIGH = "memory.current", "memory.high"
 _TIERS = (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)
 
 
@@ -29,7 +32,7 @@ class Drift:
 
     def __str__(self) -> str:
         each = self.difference
-        return f"{self.path}/{each.file} had been set to {each.found!r}; it holds {each.should!r} again"
+        return f"{self.path}/{each.file} had been set to {each.is_!r}; it holds {each.should!r} again"
 
 
 class PodCgroups:
@@ -60,6 +63,7 @@ class PodCgroups:
         self._active_pods = active_pods
         self._upper_lock = asyncio.Lock()
         self._written: dict[str, Values] = {}
+        self._held: dict[str, str] = {}
 
     def slice(self, pod: Pod) -> str:
         """Return the pod's slice."""
@@ -96,10 +100,27 @@ class PodCgroups:
         """Kill every process of the pod, at once and without waiting."""
         self.tree.kill(self.slice(pod))
 
+    def memory_usage(self) -> dict[str, int]:
+        """Return what each active pod is charged with, in bytes by UID."""
+        found = {pod.metadata.uid: self.tree.read(self.slice(pod), _CURRENT) for pod in self._active_pods()}
+        return {uid: int(text) for uid, text in found.items() if text is not None}
+
+    def hold(self, pod_uid: str, memory_high_bytes: int | None) -> None:
+        """Slow a pod's growth beyond so many bytes for now; None lets go."""
+        for pod in self._active_pods():
+            if pod.metadata.uid == pod_uid:
+                path = self.slice(pod)
+                self._held.pop(path, None)
+                if memory_high_bytes is not None:
+                    self._held[path] = str(memory_high_bytes)
+                with suppress(CgroupError):
+                    self.tree.write(path, _HIGH, self._pod_values(pod)[_HIGH])
+
     async def remove_pod(self, pod: Pod) -> None:
         """Kill what is left of the pod and remove its cgroups; raises StuckCgroup."""
         path = self.slice(pod)
         self._written.pop(path, None)
+        self._held.pop(path, None)
         if self.tree.exists(path):
             await self._driver.remove(path)
 
@@ -124,11 +145,13 @@ class PodCgroups:
         await self.ensure_upper()
         drifts: list[Drift] = []
         for path, values in self._desired().items():
-            found = differences(self.tree, path, values)
-            if found:
-                await self._driver.update(path, values)
-                before = self._written.get(path, values)
-                drifts += [Drift(path, each) for each in found if before.get(each.file) == each.should]
+            try:
+                written = await self._driver.update(path, values)
+            except NoSuchCgroup:
+                # It went while we were looking: its worker sees to it.
+                continue
+            before = self._written.get(path, values)
+            drifts += [Drift(path, each) for each in written if before.get(each.file) == each.should]
             self._written[path] = values
         return tuple(drifts)
 
@@ -137,9 +160,8 @@ class PodCgroups:
         if not self._managers.has_exclusive_cpus(pod):
             return
         for path, values in self._leaves().items():
-            if differences(self.tree, path, values):
-                await self._driver.update(path, values)
-                self._written[path] = values
+            await self._driver.update(path, values)
+            self._written[path] = values
 
     def _upper_values(self) -> dict[str, Values]:
         pods = tuple(self._active_pods())
@@ -149,7 +171,10 @@ class PodCgroups:
         return upper
 
     def _pod_values(self, pod: Pod) -> Values:
-        return pod_values(pod, self._settings, exclusive_cpus=self._managers.has_exclusive_cpus(pod))
+        exclusive = self._managers.has_exclusive_cpus(pod)
+        values = dict(pod_values(pod, self._settings, exclusive_cpus=exclusive))
+        held = self._held.get(self.slice(pod))
+        return values | {_HIGH: held} if held is not None else values
 
     def _container_values(self, pod: Pod, container: Container) -> Values:
         uid, name = pod.metadata.uid, container.name

@@ -13,7 +13,10 @@ class ContainerRecords:
         self._by_pod: dict[str, dict[str, ContainerRecord]] = defaultdict(dict)
 
     def update(self, record: ContainerRecord) -> None:
-        """Take in what the runtime says now."""
+        """Take in what the runtime says; news over one connection may be older than over another."""
+        known = self.get(record.spec.container_id)
+        if known is not None and known.state == "exited" and record.state != "exited":
+            return
         self._by_pod[record.spec.pod_uid][record.spec.container_id] = record
 
     def get(self, container_id: str) -> ContainerRecord | None:

@@ -2,13 +2,14 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nodeagent.api.pod import Pod
 from nodeagent.cgroup.errors import StuckCgroup
 from nodeagent.clock import Clock
 from nodeagent.eviction.admission import REASON
+from nodeagent.eviction.brake import Brake
 from nodeagent.eviction.manager import Eviction, Reclaim
 from nodeagent.eviction.record import EvictionRecord
 from nodeagent.eviction.signals import Condition, Resource
@@ -16,8 +17,9 @@ from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.manager import PodManager
 from nodeagent.pods.record import Failure
+from nodeagent.pods.usage import UsageReader
 from nodeagent.stats.hot import HotReader, HotSample
-from nodeagent.stats.summary import Summary
+from nodeagent.stats.summary import PodStats, Summary
 
 # How long a killed pod's processes may take to be gone before the loop is told that they are stuck.
 DEATH_SECONDS = 30.0
@@ -26,7 +28,7 @@ MOST_RECORDS = 200
 
 
 class Evictor:
-    """Implements what the eviction loop needs (`eviction.loop.Node`) on the pods of this node."""
+    """Implements `eviction.loop.Node` and `eviction.brake.Holder` on the pods of this node."""
 
     def __init__(
         self,
@@ -35,7 +37,7 @@ class Evictor:
         events: EventRecorder,
         clock: Clock,
         hot: HotReader,
-        summarise: Callable[[Sequence[Pod]], Summary],
+        usage: UsageReader,
         conditions_changed: Callable[[frozenset[Condition]], None],
         evicted: Callable[[EvictionRecord], None],
         log_directory: Path,
@@ -46,7 +48,7 @@ class Evictor:
         self._events = events
         self._clock = clock
         self._hot = hot
-        self._summarise = summarise
+        self._usage = usage
         self._conditions_changed = conditions_changed
         self._evicted = evicted
         self._log_directory = log_directory
@@ -55,7 +57,21 @@ class Evictor:
         return self._hot.sample()
 
     def summary(self, pods: Sequence[Pod]) -> Summary:
-        return self._summarise(pods)
+        return self._usage.in_haste(pods)
+
+    def pod_usage(self, pods: Sequence[Pod]) -> Sequence[PodStats]:
+        return self._usage.pods_in_haste(pods)
+
+    def usage(self) -> Mapping[str, int]:
+        return self._cgroups.memory_usage()
+
+    def hold(self, brakes: Sequence[Brake]) -> None:
+        for brake in brakes:
+            self._cgroups.hold(brake.pod_uid, brake.memory_high_bytes)
+
+    def release(self, brakes: Sequence[Brake]) -> None:
+        for brake in brakes:
+            self._cgroups.hold(brake.pod_uid, None)
 
     def active_pods(self) -> Sequence[Pod]:
         return self._manager.active_pods()

@@ -16,8 +16,8 @@ from nodeagent.pods.lifecycle import has_ended
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.stats.cgroup import CgroupSample, read_cgroup, read_in_haste
 from nodeagent.stats.filesystem import DirectoryUsage, read_directory, read_filesystem
-from nodeagent.stats.node import read_node
-from nodeagent.stats.summary import PodReference, Summary
+from nodeagent.stats.node import NodeSample, read_node
+from nodeagent.stats.summary import PodReference, PodStats, Summary
 from nodeagent.stats.summary_builder import (
     ContainerUsage,
     CpuRates,
@@ -71,6 +71,11 @@ class UsageReader:
             self._node(read_in_haste), [self._pod(pod, read_in_haste) for pod in pods], self._hasty_rates
         )
 
+    def pods_in_haste(self, pods: Sequence[Pod]) -> tuple[PodStats, ...]:
+        """Measure only the pods, and each as a whole: an eviction waits for it."""
+        usages = [self._pod(pod, read_in_haste, with_containers=False) for pod in pods]
+        return build_summary(NodeUsage(self._node_name, self._nothing()), usages, self._hasty_rates).pods
+
     async def measure_logs(self, pods: Sequence[Pod]) -> None:
         """Measure the logs of these pods, beside the loop."""
         self._logs = await asyncio.to_thread(self._read_logs, list(pods))
@@ -99,10 +104,13 @@ class UsageReader:
             started_at=self._started,
         )
 
-    def _pod(self, pod: Pod, read: _Read) -> PodUsage:
+    def _nothing(self) -> NodeSample:
+        return NodeSample(self._clock.now(), None, None, None, None, None)
+
+    def _pod(self, pod: Pod, read: _Read, *, with_containers: bool = True) -> PodUsage:
         meta, tree = pod.metadata, self._cgroups.tree
         logs = self._logs.get(meta.uid, {})
-        live = [record for record in self._records.of(meta.uid) if not has_ended(record)]
+        live = [record for record in self._records.of(meta.uid) if with_containers and not has_ended(record)]
         return PodUsage(
             reference=PodReference(name=meta.name, namespace=meta.namespace, uid=meta.uid),
             cgroup=read(tree, self._cgroups.slice(pod)),
