@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nodeagent import __version__
 from nodeagent.cli.common import CommandError
 
-VERBS = ("run", "get", "describe", "tree", "doctor", "config")
+VERBS = ("run", "plan", "get", "describe", "tree", "doctor", "config")
 REFUSED, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 
 _EPILOG = """
