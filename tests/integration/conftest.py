@@ -1,8 +1,9 @@
 """Integration tests run in a virtual machine: one at a time, each shape booted once a session.
 
-A test that takes `node` gets a clean node with the agent running; one that takes `machine` gets the booted
-machine as the test before it left it. `@pytest.mark.shape("numa2")` chooses the machine (default plain), the
-fixture `kubelet_config`, overridden in a module or a class, the configuration.
+A test that takes `node` gets a clean node with the agent running, one that takes `shared_node` a node without
+pods whose agent the tests beside it have used before; one that takes `machine` gets the booted machine as it
+was left. `@pytest.mark.shape("numa2")` chooses the machine (default plain), the fixture `kubelet_config`,
+overridden in a module or a class, the configuration.
 """
 
 import os
@@ -98,6 +99,26 @@ def node(machine: Node, kubelet_config: dict[str, Any], agent_config: dict[str, 
     """A node with no pods and no past, the agent started with the test's configuration."""
     machine.reset(kubelet_config, agent_config)
     return machine
+
+
+@pytest.fixture
+def shared_node(
+    machine: Node,
+    kubelet_config: dict[str, Any],
+    agent_config: dict[str, Any],
+    request: pytest.FixtureRequest,
+) -> Iterator[Node]:
+    """A node without pods. A module's tests of one configuration share it, since to begin one takes long."""
+    purpose = (request.path, kubelet_config, agent_config)
+    if machine.purpose != purpose:
+        machine.reset(kubelet_config, agent_config)
+        machine.purpose = purpose
+    yield machine
+    try:
+        machine.delete_all()
+    except BaseException:
+        machine.purpose = None
+        raise
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,27 @@
+"""A virtual machine for the benchmarks that want a whole node."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "vagrant"))
+
+if TYPE_CHECKING:
+    from tests.integration.node import Node
+
+
+@pytest.fixture(scope="session")
+def bench_node() -> "Iterator[Node]":
+    """A booted plain machine, which the kernel kills if this process dies."""
+    from nodevm.machine import Machine
+
+    from tests.integration.node import Node
+
+    machine = Machine("plain", name=f"bench-{os.getpid()}")
+    machine.up(tied=True)
+    yield Node(machine)
+    machine.down()
