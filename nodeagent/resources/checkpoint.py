@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 
 FNV_OFFSET = 0x811C9DC5
@@ -21,21 +22,92 @@ class StateFileError(Exception):
         self.path = path
 
 
+@dataclass(frozen=True, slots=True)
+class StateProblem:
+    """A state file that does not suit. It stays as it is until the operator runs `command`."""
+
+    manager: str
+    """cpu, memory or device."""
+    path: Path
+    cause: str
+    """In kubelet's words."""
+    differences: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        return f"nodeagent state reset {self.manager}"
+
+    def __str__(self) -> str:
+        details = "".join(f"; {difference}" for difference in self.differences)
+        return (
+            f"{self.path}: {self.cause}{details}. Running pods keep what they have, and nothing is "
+            f"written to this file until `{self.command}` puts it aside"
+        )
+
+
+class StateFile:
+    """One manager's file. While it has a `problem` it is not written, unless it is gone."""
+
+    def __init__(self, path: Path, manager: str) -> None:
+        self.path = path
+        self.manager = manager
+        self.problem: StateProblem | None = None
+
+    @property
+    def is_missing(self) -> bool:
+        return not self.path.exists()
+
+    def read(self) -> bytes | None:
+        """Return the content, None where there is no file. Raises StateFileError."""
+        if self.problem:
+            return None
+        try:
+            with self.path.open("rb") as file:
+                return file.read(LARGEST_FILE_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.error(f"it cannot be read: {error.strerror}") from error
+
+    def write(self, data: bytes) -> bool:
+        """Replace the content; say whether that was done. Raises OSError."""
+        if self.problem and not self.is_missing:
+            return False
+        write_atomically(self.path, data)
+        self.problem = None
+        return True
+
+    def error(self, cause: str) -> StateFileError:
+        return StateFileError(cause, self.path, "CPU" if self.manager == "cpu" else self.manager)
+
+    def reject(self, cause: str, differences: tuple[str, ...] = ()) -> None:
+        """Leave the file alone from now on, until the operator puts it aside."""
+        self.problem = StateProblem(self.manager, self.path, cause, differences)
+
+
+class NoFile(StateFile):
+    """For plans: nothing is remembered."""
+
+    def __init__(self, manager: str) -> None:
+        super().__init__(Path(manager), manager)
+
+    @property
+    def is_missing(self) -> bool:
+        return False
+
+    def read(self) -> bytes | None:
+        return None
+
+    def write(self, data: bytes) -> bool:
+        return True
+
+
 def checksum(text: str) -> int:
     """Return the 32-bit FNV-1a of Go's spelling of a checkpoint."""
     value = FNV_OFFSET
     for byte in text.encode():
         value = (value ^ byte) * FNV_PRIME & 0xFFFFFFFF
     return value
-
-
-def read_file(path: Path) -> bytes | None:
-    """Return the content, or None where there is no file."""
-    try:
-        with path.open("rb") as file:
-            return file.read(LARGEST_FILE_BYTES)
-    except FileNotFoundError:
-        return None
 
 
 def write_atomically(path: Path, data: bytes) -> None:

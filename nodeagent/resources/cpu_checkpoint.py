@@ -1,12 +1,11 @@
 """The file `cpu_manager_state`, in kubelet's format."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
 from nodeagent.hardware.cpuset import CpuSet, CpuSetError
-from nodeagent.resources.checkpoint import StateFileError, checksum, go_map, read_file
+from nodeagent.resources.checkpoint import StateFile, checksum, go_map
 from nodeagent.resources.cpu_state import CpuState
 
 FILE_NAME = "cpu_manager_state"
@@ -47,12 +46,12 @@ def encode(policy: str, state: CpuState) -> bytes:
     return msgspec.json.encode(content)
 
 
-def load(path: Path, policy: str, container_ids: Mapping[str, tuple[str, str]]) -> CpuState | None:
+def load(file: StateFile, policy: str, container_ids: Mapping[str, tuple[str, str]]) -> CpuState | None:
     """Read the file, None where there is none. Raises StateFileError.
 
     `container_ids` finds pod UID and container name by container id, for files in the old layout.
     """
-    data = read_file(path)
+    data = file.read()
     if data is None:
         return None
     try:
@@ -64,7 +63,7 @@ def load(path: Path, policy: str, container_ids: Mapping[str, tuple[str, str]]) 
             )
         return _state(checkpoint)
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-        raise StateFileError(str(error), path, "CPU") from None
+        raise file.error(str(error)) from None
 
 
 def _decode(data: bytes, container_ids: Mapping[str, tuple[str, str]]) -> _Checkpoint:

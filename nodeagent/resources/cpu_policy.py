@@ -1,6 +1,7 @@
 """The static policy: which containers get which CPUs, as decisions on a state value."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from nodeagent.hardware.cpuset import NO_CPUS, CpuSet
 from nodeagent.hardware.topology import Topology
@@ -48,9 +49,39 @@ class StaticCpuPolicy:
         self._options = options
         self._keep_shared_pool = keep_shared_pool
         self._masks = NumaMasks(topology.numas)
-        self._totals = self._masks.sums({numa: cpus.bit_count() for numa, cpus in topology.numas.items()})
         self.reserved = reserved
         self.reserved_physical = topology.with_siblings(reserved)
+
+    def on(self, topology: Topology) -> "StaticCpuPolicy":
+        """Return the same policy for the machine as it is now; what is reserved stays reserved."""
+        return StaticCpuPolicy(
+            topology, self._options, self.reserved, keep_shared_pool=self._keep_shared_pool
+        )
+
+    def beside(self, state: CpuState) -> "StaticCpuPolicy":
+        """Return the policy with as many reserved CPUs that suit a state better, where there are some.
+
+        Which CPUs are reserved by number depends on those that are online, and may change while pods run.
+        """
+        number = len(self.reserved)
+        if self._options.strict_cpu_reservation:
+            reserved = self.online - state.known
+        else:
+            others = self.online - state.assigned
+            reserved = self._assigner.take(others, min(number, len(others)), self._options).cpus
+        if len(reserved) != number:
+            return self
+        return StaticCpuPolicy(
+            self._topology, self._options, reserved, keep_shared_pool=self._keep_shared_pool
+        )
+
+    @property
+    def online(self) -> CpuSet:
+        return self._topology.online
+
+    @property
+    def offline(self) -> CpuSet:
+        return self._topology.offline
 
     @property
     def allocatable(self) -> CpuSet:
@@ -89,7 +120,7 @@ class StaticCpuPolicy:
                         f'pod: {uid}, container: {name} cpuset: "{cpus}" overlaps with default cpuset '
                         f'"{state.default}"'
                     )
-        known = state.default | state.assigned
+        known = state.known
         if known != self.initial_default:
             return (
                 f'current set of available CPUs "{self.initial_default}" doesn\'t match with CPUs in state '
@@ -104,18 +135,18 @@ class StaticCpuPolicy:
         pod: PodRequest,
         container: ContainerRequest,
         affinity: int | None,
-    ) -> tuple[CpuState, CpuAllocation | None]:
-        """Give a container its CPUs; None where it shares. `reusable`: of its pod's earlier init containers.
+    ) -> CpuAllocation | None:
+        """Choose a container's CPUs; None where it shares. `reusable`: of its pod's earlier init containers.
 
-        Raises SmtAlignmentError, NotEnoughCpus or SharedPoolEmpty; nothing has changed then.
+        Raises SmtAlignmentError, NotEnoughCpus or SharedPoolEmpty.
         """
         number = container.cpus
         if number == 0:
-            return state, None
+            return None
         # Before any test: a running pod that is admitted again after a restart keeps what it has.
         kept = state.cpus_of(pod.uid, container.name)
         if kept is not None:
-            return state, CpuAllocation(number, kept, kept=True)
+            return CpuAllocation(number, kept, kept=True)
         if self._options.full_pcpus_only:
             self._check_whole_cores(state, number)
         free = self.free(state) | reusable
@@ -128,8 +159,7 @@ class StaticCpuPolicy:
                 f"CPUs {choice.cpus} are the last of the shared pool, and containers without CPUs of "
                 "their own need one: request fewer CPUs, or do without strict-cpu-reservation"
             )
-        state = state.assign(pod.uid, container.name, choice.cpus)
-        return state, CpuAllocation(number, choice.cpus, free, affinity, aligned, choice)
+        return CpuAllocation(number, choice.cpus, free, affinity, aligned, choice)
 
     def _check_whole_cores(self, state: CpuState, number: int) -> None:
         cpus_per_core = self._topology.cpus_per_core
@@ -203,8 +233,10 @@ class StaticCpuPolicy:
 
     def _least_nodes(self, number: int) -> int:
         """Return how many NUMA nodes the request needs when every CPU is free: what `preferred` means."""
-        fitting = (mask.bit_count() for mask in self._masks.masks if self._totals[mask] >= number)
-        return next(fitting, len(self._topology.numas))
+        sizes = sorted((cpus.bit_count() for cpus in self._topology.numas.values()), reverse=True)
+        return next(
+            (nodes for nodes, total in enumerate(accumulate(sizes), 1) if total >= number), len(sizes)
+        )
 
     def _hints(self, available: CpuSet, reusable: CpuSet, number: int) -> tuple[Hint, ...]:
         """List every set of nodes with enough CPUs that holds all reusable ones.

@@ -24,6 +24,23 @@ class CpuState:
                 mask |= cpus.mask
         return CpuSet(mask)
 
+    @property
+    def known(self) -> CpuSet:
+        """Every CPU that the state speaks of."""
+        return self.default | self.assigned
+
+    def without(self, cpus: CpuSet) -> "CpuState":
+        """Return the state as if these CPUs were not there."""
+        if not cpus:
+            return self
+        return CpuState(
+            self.default - cpus,
+            {
+                uid: {name: own - cpus for name, own in containers.items()}
+                for uid, containers in self.assignments.items()
+            },
+        )
+
     def cpus_of(self, pod_uid: str, container: str) -> CpuSet | None:
         """Return the container's own CPUs, or None where it runs in the shared pool."""
         return self.assignments.get(pod_uid, {}).get(container)

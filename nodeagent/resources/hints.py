@@ -1,6 +1,7 @@
 """On which NUMA nodes a request could be served: what the managers tell the topology manager."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -24,8 +25,12 @@ class NumaMasks:
 
     def __init__(self, nodes: Iterable[int]) -> None:
         self.nodes = tuple(sorted(nodes))
+
+    @cached_property
+    def masks(self) -> tuple[int, ...]:
+        """Made when first asked for: without a topology policy nobody does, however many nodes there are."""
         singles = [1 << node for node in self.nodes]
-        self.masks = tuple(
+        return tuple(
             sum(members) for size in range(1, len(singles) + 1) for members in combinations(singles, size)
         )
 

@@ -70,6 +70,21 @@ def adapt_to_drift(unused: Machine, stored: MemoryState) -> MemoryState | None:
     return rebuilt
 
 
+def salvaged(unused: Machine, stored: MemoryState) -> MemoryState:
+    """Keep the blocks of every container that this machine has room for."""
+    state = MemoryState(unused)
+    for uid, containers in stored.blocks.items():
+        for name, blocks in containers.items():
+            candidate = state.with_blocks(uid, name, blocks)
+            if _impossible_block(unused, candidate):
+                continue
+            for block in blocks:
+                candidate = candidate.reserve(block.nodes, block.kind, block.size)
+            if _fits(candidate):
+                state = candidate
+    return state
+
+
 def _impossible_block(unused: Machine, stored: MemoryState) -> str:
     for uid, name, block in _blocks(stored):
         if any(node not in unused for node in block.nodes):

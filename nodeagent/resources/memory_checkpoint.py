@@ -1,11 +1,10 @@
 """The file `memory_manager_state`, in kubelet's format."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
-from nodeagent.resources.checkpoint import StateFileError, checksum, go_map, read_file
+from nodeagent.resources.checkpoint import StateFile, checksum, go_map
 from nodeagent.resources.memory_state import Block, Blocks, Machine, MemoryState, MemoryTable, NodeMemory
 
 FILE_NAME = "memory_manager_state"
@@ -56,9 +55,9 @@ def encode(policy: str, state: MemoryState) -> bytes:
     return msgspec.json.encode(content)
 
 
-def load(path: Path, policy: str) -> MemoryState | None:
+def load(file: StateFile, policy: str) -> MemoryState | None:
     """Read the file, None where there is none. Raises StateFileError."""
-    data = read_file(path)
+    data = file.read()
     if data is None:
         return None
     try:
@@ -75,7 +74,7 @@ def load(path: Path, policy: str) -> MemoryState | None:
                 f'state checkpoint policy "{checkpoint.policy_name}"'
             )
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-        raise StateFileError(str(error), path, "memory") from None
+        raise file.error(str(error)) from None
     return MemoryState(_machine(checkpoint.machine_state), _blocks(checkpoint.entries))
 
 

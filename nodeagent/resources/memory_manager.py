@@ -1,10 +1,9 @@
 """Keeps the memory of single containers: the policy's decisions, made durable."""
 
-from pathlib import Path
-
 from nodeagent.resources import memory_books, memory_checkpoint
-from nodeagent.resources.checkpoint import write_atomically
+from nodeagent.resources.checkpoint import StateFile
 from nodeagent.resources.cpu_manager import ActivePods
+from nodeagent.resources.errors import AllocationError
 from nodeagent.resources.hints import Hint, Hints
 from nodeagent.resources.memory_policy import MemoryAllocation, StaticMemoryPolicy
 from nodeagent.resources.memory_state import MemoryState
@@ -17,14 +16,16 @@ class MemoryManager:
     Without a policy (`None`) nobody gets memory of his own, and the file says so.
     """
 
-    def __init__(self, policy: StaticMemoryPolicy | None, directory: Path) -> None:
-        """Load the state file. Raises StateFileError; the file is untouched then."""
+    def __init__(self, policy: StaticMemoryPolicy | None, file: StateFile) -> None:
+        """Load the file, unless it has a problem already. Raises StateFileError; it is untouched then."""
         self.policy = policy
-        self._path = directory / memory_checkpoint.FILE_NAME
+        self._file = file
         self._name = policy.name if policy else "None"
-        loaded = memory_checkpoint.load(self._path, self._name)
+        loaded = memory_checkpoint.load(file, self._name)
         self._saved = loaded
         self.state = loaded or MemoryState()
+        self.pinning_requests = 0
+        self.pinning_errors = 0
         self.problem = ""
         """What is wrong between the stored state and this machine; empty where they agree."""
         if policy:
@@ -41,8 +42,8 @@ class MemoryManager:
 
     def save(self) -> None:
         """Write the state if it changed: books and entries in one step."""
-        if self.state != self._saved:
-            write_atomically(self._path, memory_checkpoint.encode(self._name, self.state))
+        changed = self.state != self._saved or self._file.is_missing
+        if changed and self._file.write(memory_checkpoint.encode(self._name, self.state)):
             self._saved = self.state
 
     def container_hints(self, pod: PodRequest, container: ContainerRequest) -> Hints:
@@ -57,8 +58,17 @@ class MemoryManager:
         """Give a container its memory; None where it has none of its own. Raises AllocationError."""
         if not self.policy:
             return None
-        self.state, allocation = self.policy.allocate(self.state, pod, container, affinity)
+        self.pinning_requests += container.memory != ()
+        try:
+            self.state, allocation = self.policy.allocate(self.state, pod, container, affinity)
+        except AllocationError:
+            self.pinning_errors += 1
+            raise
         return allocation
+
+    def release_pod(self, pod_uid: str) -> None:
+        for container in self.state.blocks.get(pod_uid, {}):
+            self.release(pod_uid, container)
 
     def release(self, pod_uid: str, container: str) -> None:
         self.state = self.state.release(pod_uid, container)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from nodeagent.hardware.cpuset import bits
 from nodeagent.resources.errors import AllocationError
@@ -35,7 +36,10 @@ class StaticMemoryPolicy:
     def __init__(self, unused: Machine) -> None:
         self.unused = unused
         self._masks = NumaMasks(unused)
-        self._nodes = {mask: tuple(bits(mask)) for mask in self._masks.masks}
+
+    @cached_property
+    def _nodes(self) -> dict[int, tuple[int, ...]]:
+        return {mask: tuple(bits(mask)) for mask in self._masks.masks}
 
     def allocate(
         self, state: MemoryState, pod: PodRequest, container: ContainerRequest, affinity: Hint

@@ -12,6 +12,9 @@ from nodeagent.resources.memory_state import MEMORY, Machine, MemoryTable, NodeM
 ReservedMemory = Sequence[tuple[int, ResourceList]]
 """NUMA node and its reserved amounts, as in the configuration's reservedMemory."""
 
+MOST_NODES = 16
+"""Every set of nodes is weighed, and their number doubles with each node."""
+
 
 def make_memory_policy(
     policy: str, nodes: Sequence[NumaNode], *, reserved_memory: ReservedMemory, node_reservation: ResourceList
@@ -26,6 +29,10 @@ def make_memory_policy(
         raise OptionError('policy "BestEffort" is not available for platform "linux"')
     if policy != "Static":
         raise OptionError(f'unknown policy: "{policy}"')
+    if len(nodes) > MOST_NODES:
+        raise OptionError(
+            f"the Static memory manager is unsupported on machines with more than {MOST_NODES} NUMA nodes"
+        )
     reserved = _reserved_bytes(nodes, reserved_memory)
     _check_total(reserved_memory, node_reservation)
     if not any(amounts.get(MEMORY) for amounts in reserved.values()):

@@ -47,6 +47,8 @@ class ContainerDecision:
     affinity: Hint = NO_AFFINITY
     offers: tuple[Offer, ...] = ()
     allocations: tuple[object, ...] = ()
+    shared_because: str = ""
+    """Why it has no CPUs of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,9 @@ class PodAdmission:
     ) -> ContainerDecision:
         records = [provider.allocate(pod, container, placed.affinity) for provider in self._providers]
         allocations = tuple(record for record in records if record is not None)
-        return ContainerDecision(container.name, placed.affinity, placed.offers, allocations)
+        return ContainerDecision(
+            container.name, placed.affinity, placed.offers, allocations, container.shared_because
+        )
 
     def _no_affinity(
         self,

@@ -9,7 +9,7 @@ import pytest
 from nodeagent.api.quantity import Quantity
 from nodeagent.hardware.cpuset import NO_CPUS, CpuSet
 from nodeagent.resources import cpu_checkpoint
-from nodeagent.resources.checkpoint import StateFileError
+from nodeagent.resources.checkpoint import StateFile, StateFileError
 from nodeagent.resources.cpu_manager import CpuManager
 from nodeagent.resources.cpu_policy import StaticCpuPolicy
 from nodeagent.resources.cpu_setup import make_cpu_policy
@@ -65,7 +65,7 @@ class Node:
             path.write_bytes(cpu_checkpoint.encode("static", state))
 
     def _start(self) -> CpuManager:
-        manager = CpuManager(self.policy, self.directory)
+        manager = CpuManager(self.policy, StateFile(self.directory / cpu_checkpoint.FILE_NAME, "cpu"))
         self.admission = PodAdmission(self.topology_manager, [manager])
         return manager
 

@@ -9,7 +9,7 @@ import pytest
 from nodeagent.api.quantity import Quantity
 from nodeagent.hardware.topology import HugePages, NumaNode
 from nodeagent.resources import memory_checkpoint
-from nodeagent.resources.checkpoint import StateFileError
+from nodeagent.resources.checkpoint import StateFile, StateFileError
 from nodeagent.resources.errors import AllocationError, OptionError
 from nodeagent.resources.hints import Hint
 from nodeagent.resources.memory_manager import MemoryManager
@@ -56,7 +56,9 @@ class Node:
         self.manager = self._start()
 
     def _start(self) -> MemoryManager:
-        manager = MemoryManager(self.policy, self.directory)
+        manager = MemoryManager(
+            self.policy, StateFile(self.directory / memory_checkpoint.FILE_NAME, "memory")
+        )
         self.admission = PodAdmission(self.topology_manager, [manager])
         return manager
 
@@ -198,7 +200,7 @@ def test_sequence(case: dict[str, Any], tmp_path: Path) -> None:
         if "checkpoint" in case:
             assert _content(file.read_text()) == _content(case["checkpoint"])
             # Its checksum is right for its own order.
-            memory_checkpoint.load(file, case["policy"])
+            memory_checkpoint.load(StateFile(file, "memory"), case["policy"])
 
     def books_add_up(case: dict[str, Any]) -> None:
         """Whatever is reserved on the nodes is in a block, and every block is reserved, each byte once."""
