@@ -27,8 +27,11 @@ exit codes: 0 done, 1 refused or not found (the reason is on standard error), 2 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = build_parser().parse_args(argv)
+        # The agent itself must not carry the other verbs in its memory.
+        verbs = words[:1] if words and words[0] in VERBS else VERBS
+        arguments = build_parser(verbs).parse_args(words)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
@@ -51,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return REFUSED
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs."""
+def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+    """Return the parser of these verbs."""
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="nodeagent",
@@ -62,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"nodeagent {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name in VERBS:
+    for name in names:
         module = importlib.import_module(f"nodeagent.cli.{name}")
         verb = verbs.add_parser(
             name,

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodeagent.cli.common import add_output_option, print_data
 from nodeagent.cli.cpus import CGROUP_ROOT
-from nodeagent.cli.host_checks import Finding, Host, Level, check_host, installed_systemd
 from nodeagent.cli.settings import add_config_option, checked_config
 from nodeagent.clock import SystemClock
+
+if TYPE_CHECKING:
+    from nodeagent.cli.host_checks import Finding
 
 HELP = "check whether this host can be a node, without changing anything"
 EXAMPLES = """
@@ -26,15 +29,19 @@ Exits 1 when a check says FAIL: the agent would not start, or not work.
 def configure(parser: argparse.ArgumentParser) -> None:
     add_config_option(parser)
     add_output_option(parser, "json", "yaml")
-    for name, default in (("cgroup", CGROUP_ROOT), ("proc", Path("/proc")), ("run", Path("/run"))):
+    roots = {"cgroup": CGROUP_ROOT, "proc": Path("/proc"), "sys": Path("/sys"), "run": Path("/run")}
+    for name, default in roots.items():
         text = f"where {name} files are; default: %(default)s"
         parser.add_argument(f"--{name}-root", type=Path, default=default, metavar="DIR", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from nodeagent.cli.host_checks import Host, Level, check_host, installed_systemd
+
     host = Host(
         arguments.cgroup_root,
         arguments.proc_root,
+        arguments.sys_root,
         arguments.run_root,
         os.geteuid(),
         SystemClock(),
@@ -52,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _report(findings: Sequence[Finding]) -> str:
+def _report(findings: Sequence["Finding"]) -> str:
     width = max(len(finding.name) for finding in findings)
     lines = []
     for finding in findings:

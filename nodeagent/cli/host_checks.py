@@ -11,8 +11,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from nodeagent.cli.common import CommandError
+from nodeagent.cli.plan_machine import planned_node
 from nodeagent.clock import Clock
 from nodeagent.config import Config
+from nodeagent.hardware.node import read_node_info
+from nodeagent.hardware.topology import TopologyError, read_topology
 
 NEEDED_KERNEL = (5, 14)
 NEEDED_SYSTEMD = 244
@@ -58,6 +62,7 @@ class Host:
 
     cgroup_root: Path
     proc_root: Path
+    sys_root: Path
     run_root: Path
     user_id: int
     clock: Clock
@@ -81,6 +86,7 @@ def check_host(host: Host, config: Config) -> Iterator[Finding]:
     yield _directory("state directory", Path(config.agent.state_directory))
     yield _directory("log directory", Path(config.kubelet.pod_logs_dir))
     yield _modules()
+    yield _configuration(host, config)
 
 
 def installed_systemd() -> str | None:
@@ -270,6 +276,22 @@ def _modules() -> Finding:
         mend = "install nodeagent with its dependencies into its virtual environment"
         return Finding("Python modules", Level.FAIL, f"missing: {', '.join(missing)}", "import path", mend)
     return Finding("Python modules", Level.OK, "all there", "import path")
+
+
+def _configuration(host: Host, config: Config) -> Finding:
+    """Reservations, policies and their options against what the machine has."""
+    name, mend = "configuration", "change the configuration; 'nodeagent config --explain FIELD' tells more"
+    try:
+        topology = read_topology(host.sys_root)
+        info = read_node_info(host.proc_root, host.sys_root, Path("/"), len(topology.cpus))
+    except (TopologyError, OSError, KeyError, ValueError) as error:
+        return Finding(name, Level.WARN, f"the machine cannot be measured: {error}", str(host.sys_root))
+    try:
+        planned_node(config, topology, info)
+    except CommandError as error:
+        return Finding(name, Level.FAIL, str(error), config.source, mend)
+    found = f"suits {len(topology.cpus)} CPUs and {info.memory_bytes >> 20} MiB of memory"
+    return Finding(name, Level.OK, found, config.source)
 
 
 def _text(path: Path) -> str:

@@ -35,6 +35,7 @@ def start_faults(config: Config) -> Iterator[str]:
     from nodeagent.eviction.thresholds import ThresholdError, parse_thresholds
     from nodeagent.resources.cpu_options import parse_cpu_options
     from nodeagent.resources.errors import OptionError
+    from nodeagent.resources.topology_options import parse_topology_settings
 
     kubelet = config.kubelet
     try:
@@ -60,3 +61,8 @@ def start_faults(config: Config) -> Iterator[str]:
             "cpuManagerPolicyOptions: new none policy error: None policy: "
             f"received unsupported options=map[{shown}]"
         )
+    policy, scope = kubelet.topology_manager_policy, kubelet.topology_manager_scope
+    try:
+        parse_topology_settings(policy, scope, kubelet.topology_manager_policy_options, ())
+    except OptionError as error:
+        yield f"topologyManagerPolicyOptions: {error}"

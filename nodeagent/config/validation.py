@@ -193,11 +193,7 @@ def _managers(kubelet: KubeletConfiguration) -> Iterator[Fault]:
         yield "cpuManagerPolicy", f'unknown policy: {quoted(policy)}; expected "none" or "static"'
     elif policy == "static" and not kubelet.reserved_system_cpus:
         yield from _static_reservation(kubelet)
-    if kubelet.memory_manager_policy not in ("None", "Static"):
-        yield (
-            "memoryManagerPolicy",
-            f'unknown policy: {quoted(kubelet.memory_manager_policy)}; expected "None" or "Static"',
-        )
+    yield from _memory_manager(kubelet)
     policy, scope = kubelet.topology_manager_policy, kubelet.topology_manager_scope
     if policy not in _TOPOLOGY_POLICIES:
         known = " ".join(map(quoted, _TOPOLOGY_POLICIES))
@@ -210,6 +206,18 @@ def _managers(kubelet: KubeletConfiguration) -> Iterator[Fault]:
             "topologyManagerScope",
             f"topologyManagerScope (--topology-manager-scope) {quoted(scope)} must be one of: "
             '"container", or "pod"',
+        )
+
+
+def _memory_manager(kubelet: KubeletConfiguration) -> Iterator[Fault]:
+    policy = kubelet.memory_manager_policy
+    if policy not in ("None", "Static"):
+        yield "memoryManagerPolicy", f'unknown policy: {quoted(policy)}; expected "None" or "Static"'
+    elif policy == "Static" and not any("memory" in each.limits for each in kubelet.reserved_memory):
+        yield (
+            "reservedMemory",
+            "[memorymanager] you should specify the system reserved memory; name it for each NUMA node in "
+            "reservedMemory, in all as much as systemReserved, kubeReserved and evictionHard keep",
         )
 
 

@@ -98,6 +98,10 @@ def test_the_json_of_config_is_a_configuration_file(
             "evictionHard[memory.free]: unsupported eviction signal memory.free",
         ),
         (
+            "topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {prefer-closest: 'true'}",
+            'topologyManagerPolicyOptions: unknown Topology Manager Policy option: "prefer-closest"',
+        ),
+        (
             "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}",
             "None policy: received unsupported options=map[full-pcpus-only:true]",
         ),

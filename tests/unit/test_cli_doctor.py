@@ -29,7 +29,9 @@ class HostFiles:
     """A host that passes every check, until a test breaks it."""
 
     def __init__(self, root: Path) -> None:
-        self.cgroup, self.proc, self.run = root / "cgroup", root / "proc", root / "run"
+        self.cgroup, self.proc, self.run, self.sys = (
+            root / name for name in ("cgroup", "proc", "run", "sys")
+        )
         self.write("cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma")
         self.root = root
         self.write("proc/sys/kernel/osrelease", "6.12.63+deb13-amd64\n")
@@ -39,6 +41,8 @@ class HostFiles:
         self.write("proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n")
         self.write("proc/sys/kernel/pid_max", "32768\n")
         self.write("proc/sys/kernel/threads-max", "12000\n")
+        self.write("proc/meminfo", "MemTotal:        2000000 kB\nSwapTotal:             0 kB\n")
+        self.write("sys/devices/system/cpu/online", "0-1\n")
         self.write("run/systemd/timesync/synchronized", "")
         self.systemd: str | None = "systemd 257 (257.9-1)\n+PAM"
         self.user = 0
@@ -65,7 +69,9 @@ kind: AgentConfiguration
         return parse_config(self.config.replace("podLogsDir", f"{text}\npodLogsDir").encode(), "c.yaml")
 
     def findings(self, text: str = "") -> dict[str, Finding]:
-        host = Host(self.cgroup, self.proc, self.run, self.user, FixedClock(self.year), lambda: self.systemd)
+        host = Host(
+            self.cgroup, self.proc, self.sys, self.run, self.user, FixedClock(self.year), lambda: self.systemd
+        )
         return {finding.name: finding for finding in check_host(host, self.parsed(text))}
 
 
@@ -179,16 +185,28 @@ def test_a_directory_that_is_a_file_fails(host: HostFiles) -> None:
     assert host.findings()["state directory"].level is Level.FAIL
 
 
+def test_a_configuration_that_asks_for_more_than_there_is_fails(host: HostFiles) -> None:
+    assert host.findings()["configuration"].found == "suits 2 CPUs and 1953 MiB of memory"
+    finding = host.findings("systemReserved: {memory: 4Gi}")["configuration"]
+    assert finding.level is Level.FAIL and "invalid Node Allocatable configuration" in finding.found
+    assert (
+        host.findings("cpuManagerPolicy: static\nreservedSystemCPUs: '9'")["configuration"].level
+        is Level.FAIL
+    )
+    (host.sys / "devices/system/cpu/online").unlink()
+    assert host.findings()["configuration"].level is Level.WARN
+
+
 def test_the_report_comes_out_as_text_or_data(host: HostFiles, capsys: pytest.CaptureFixture[str]) -> None:
     host.write("proc/sys/kernel/osrelease", "5.4.0")
     host.write("config.yaml", host.config)
-    roots = [f"--{name}-root={getattr(host, name)}" for name in ("cgroup", "proc", "run")]
+    roots = [f"--{name}-root={getattr(host, name)}" for name in ("cgroup", "proc", "sys", "run")]
     command = ["doctor", *roots, "--config", str(host.root / "config.yaml")]
     assert main(command) == 1
     text = capsys.readouterr().out
     assert f"FAIL  kernel                      Linux 5.4.0  ({host.proc}/sys/kernel/osrelease)" in text
     assert "mend: boot a kernel of version 5.14 or later" in text
-    assert "13 checks: " in text
+    assert "14 checks: " in text
     assert main([*command, "-o", "json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["ok"] is False

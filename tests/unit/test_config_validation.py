@@ -159,6 +159,7 @@ HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\
             "[cpumanager] unable to determine reserved CPU resources for static policy: the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero",
         ),
         ("memoryManagerPolicy: static", 'unknown policy: "static"; expected "None" or "Static"'),
+        ("memoryManagerPolicy: Static", "[memorymanager] you should specify the system reserved memory"),
         (
             "reservedMemory: [{numaNode: 0, limits: {cpu: 1}}]",
             'the limit type "cpu" for NUMA node 0 is not supported, only [memory hugepages-<HugePageSize>] is accepted',
@@ -245,6 +246,7 @@ def test_a_faulty_configuration_is_refused_in_kubelets_words(text: str, sentence
     [
         "cpuManagerPolicy: static\nreservedSystemCPUs: '0'",
         "cpuManagerPolicy: static\nkubeReserved: {cpu: 500m}",
+        "memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}]",
         "memoryReservationPolicy: TieredReservation\nfeatureGates: {MemoryQoS: true}",
         "memoryReservationPolicy: TieredReservation\nfeatureGates: {AllAlpha: true}",
         "enforceNodeAllocatable: [pods, system-reserved]\nsystemReservedCgroup: /system.slice",
