@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,7 +44,8 @@ class SystemdBus:
 
     async def start_transient(self, unit: str, properties: Properties) -> None:
         """Make and start a transient unit, and wait for it."""
-        body = [unit, "fail", _variants(properties), []]
+        no_auxiliary: list[object] = []
+        body = [unit, "fail", _variants(properties), no_auxiliary]
         await self._job(unit, "start", "StartTransientUnit", "ssa(sv)a(sa(sv))", body)
 
     async def start(self, unit: str) -> None:
@@ -70,7 +71,7 @@ class SystemdBus:
             self._connection.disconnect()
             self._connection = None
 
-    async def _job(self, unit: str, action: str, member: str, signature: str, body: list[object]) -> None:
+    async def _job(self, unit: str, action: str, member: str, signature: str, body: Sequence[object]) -> None:
         with self._ended(unit) as ended, _answers(unit, action):
             await self._call(unit, action, member, signature, body)
             async with asyncio.timeout(self._timeout_seconds):
@@ -78,7 +79,9 @@ class SystemdBus:
         if result != "done":
             raise UnitFailed(unit, action, f"its job ended as {result!r}")
 
-    async def _call(self, unit: str, action: str, member: str, signature: str, body: list[object]) -> None:
+    async def _call(
+        self, unit: str, action: str, member: str, signature: str, body: Sequence[object]
+    ) -> None:
         with _answers(unit, action):
             async with asyncio.timeout(self._timeout_seconds):
                 await _send(await self._connected(), _MANAGER, member, signature, body)
@@ -134,7 +137,7 @@ class _Refused(Exception):
 
 
 async def _send(
-    connection: MessageBus, interface: str, member: str, signature: str, body: list[object]
+    connection: MessageBus, interface: str, member: str, signature: str, body: Sequence[object]
 ) -> list[Any]:
     message = Message(
         destination=_SYSTEMD,
@@ -142,7 +145,7 @@ async def _send(
         interface=interface,
         member=member,
         signature=signature,
-        body=body,
+        body=list(body),
     )
     reply = await connection.call(message)
     if reply is None:

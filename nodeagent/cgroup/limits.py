@@ -259,7 +259,7 @@ def _quota(quota_usec: int, settings: CgroupSettings, exclusive_cpus: bool) -> i
 
 def _declared_by_all(pod: Pod) -> frozenset[str]:
     """Return which of cpu and memory every container limits, or the pod itself."""
-    lists = [container.resources.limits for container in pod.spec.containers]
+    lists: list[ResourceList] = [container.resources.limits for container in pod.spec.containers]
     lists.extend(_cumulative_init_limits(pod.spec.init_containers))
     of_pod = pod_level_limits(pod)
     return frozenset(
