@@ -22,7 +22,8 @@ from nodeagent.eviction.notify import Notices
 from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
 from nodeagent.eviction.thresholds import parse_thresholds
-from nodeagent.machine import Roots, live_containers, manager_settings, read_machine
+from nodeagent.journal import configure_logging
+from nodeagent.machine import Roots, live_containers, manager_settings, read_machine, reserved_cgroups
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
 from nodeagent.node import NodeFacts, node_address, node_labels, node_object, read_system_info
@@ -35,7 +36,7 @@ from nodeagent.pods.launch import LaunchSettings
 from nodeagent.pods.manager import PodManager, stored_records
 from nodeagent.pods.record import PodRecord
 from nodeagent.pods.usage import UsageReader
-from nodeagent.pods.worker import Services
+from nodeagent.pods.worker import Refusal, Services
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
 from nodeagent.scheduling.fit import NodeView
@@ -53,6 +54,7 @@ logger = logging.getLogger(__name__)
 
 KEEPER_SOCKET = Path("/run/nodeagent-keeper/keeper.sock")
 HOUSEKEEPING_SECONDS = 10.0
+DEBUG_VERBOSITY = 4
 # An event loop that stood still longer than this is not well, to /healthz and to the watchdog.
 STALL_SECONDS = 45.0
 # What a machine of many CPUs can fork at most; measured rates below it are learnt.
@@ -64,6 +66,7 @@ async def run(config: Config) -> None:
 
     Raises UnsuitableMachine, CgroupError, RuntimeFault, StoreError, StateFileError or ListenError.
     """
+    configure_logging(logging.DEBUG if config.kubelet.logging.verbosity >= DEBUG_VERBOSITY else logging.INFO)
     agent = Agent(config, Roots(), SystemClock())
     await agent.start()
     try:
@@ -111,6 +114,9 @@ class Agent:
         )
         self._node = node_object(self._facts, (), None, clock.now())
         self._policy = eviction_policy(config)
+        for threshold in self._policy.effective_thresholds:
+            # A series that begins at 1 hides its first eviction from rate().
+            self._instruments.evictions.increase(str(threshold.signal), by=0)
 
     async def start(self) -> None:
         """Find what an earlier agent left, make the upper levels of the tree, and listen."""
@@ -122,6 +128,8 @@ class Agent:
             self._records.update(record)
         self._build()
         await self._cgroups.ensure_upper()
+        await self._enforce_reservations()
+        self._report_state_problems()
         manifests = self._read_manifests()
         stored = stored_records(self._store)
         await self._remove_orphans({record.uid for record in stored} | set(manifests.pods))
@@ -226,7 +234,8 @@ class Agent:
                 log_max_files=kubelet.container_log_max_files,
             ),
             memory_capacity_bytes=self._machine.info.memory_bytes,
-            admit=self._admission.admit,
+            admit=self._admit,
+            starting=self._managers.starting,
             release=self._release,
             may_return=self._admission.may_return,
             records=self._records,
@@ -280,6 +289,7 @@ class Agent:
     async def _reconcile(self) -> None:
         period = parse_duration(self._config.kubelet.cpu_manager_reconcile_period)
         while True:
+            self._managers.refresh()
             try:
                 for drift in await self._cgroups.reconcile():
                     self._events.node("CgroupRepaired", str(drift), warning=True)
@@ -319,6 +329,15 @@ class Agent:
     def _read_manifests(self) -> Manifests:
         return read_manifests(Path(self._config.kubelet.static_pod_path), self._facts.name)
 
+    async def _enforce_reservations(self) -> None:
+        """Write the reservations on the cgroups that the configuration names; they must be there."""
+        for path, values in reserved_cgroups(self._config, self._machine).items():
+            await self._driver.update(path, values)
+
+    def _report_state_problems(self) -> None:
+        for problem in self._managers.problems:
+            self._events.node("StateFileProblem", str(problem), warning=True)
+
     async def _remove_orphans(self, known: set[str]) -> None:
         for uid in self._records.pod_uids() - known:
             self._instruments.orphaned_runtime_pods.increase()
@@ -335,6 +354,12 @@ class Agent:
             admission = self._managers.admit(pod, active)
             if not admission.admitted:
                 self._events.pod(pod, admission.reason, f"{admission.message}; it runs on", warning=True)
+
+    def _admit(self, pod: Pod) -> Refusal | None:
+        began = self._clock.monotonic()
+        refusal = self._admission.admit(pod)
+        self._meter.pod_placed(self._managers, self._clock.monotonic() - began)
+        return refusal
 
     def _release(self, pod_uid: str) -> None:
         self._admission.release(pod_uid)

@@ -8,6 +8,7 @@ from nodeagent.api.quantity import Quantity, ResourceList
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cgroup.settings import CgroupSettings
+from nodeagent.cgroup.values import Values, reserved_values
 from nodeagent.config import Config
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.node import NodeInfo, read_node_info
@@ -118,6 +119,23 @@ def live_containers(machine: Machine, records: Iterable[ContainerRecord]) -> tup
         for record in records
         if record.state != "exited"
     )
+
+
+def reserved_cgroups(config: Config, machine: Machine) -> dict[str, Values]:
+    """Return what enforceNodeAllocatable says of the daemons' own cgroups, by path."""
+    kubelet, settings = config.kubelet, machine.cgroup_settings
+    groups = (
+        ("system-reserved", kubelet.system_reserved_cgroup, machine.resources.system_reserved),
+        ("kube-reserved", kubelet.kube_reserved_cgroup, machine.resources.kube_reserved),
+    )
+    wanted: dict[str, Values] = {}
+    for name, cgroup, reserved in groups:
+        for suffix, compressible_only in (("", False), ("-compressible", True)):
+            if name + suffix in kubelet.enforce_node_allocatable:
+                wanted[machine.layout.reserved(cgroup)] = reserved_values(
+                    reserved, settings, compressible_only=compressible_only
+                )
+    return wanted
 
 
 def _swap_in_children(tree: CgroupTree) -> bool:

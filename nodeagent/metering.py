@@ -1,7 +1,8 @@
 """Counts what the pods room does under kubelet's metric names."""
 
 from nodeagent.eviction.record import EvictionRecord
-from nodeagent.metrics.instruments import Instruments
+from nodeagent.metrics.instruments import Counter, Instruments
+from nodeagent.resources.managers import ResourceManagers
 
 
 class Meter:
@@ -9,6 +10,7 @@ class Meter:
 
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
+        self._counted: dict[Counter, int] = {}
 
     def pod_started(self, seconds: float) -> None:
         self._instruments.started_pods.increase()
@@ -28,6 +30,22 @@ class Meter:
 
     def container_ended(self, container_type: str, exit_code: int, reason: str) -> None:
         self._instruments.terminated_containers.increase(container_type, str(exit_code), reason)
+
+    def pod_placed(self, managers: ResourceManagers, seconds: float) -> None:
+        """Take over the resource managers' own counts after an admission that took so long."""
+        instruments = self._instruments
+        instruments.topology_admission_duration.observe(seconds * 1000)
+        totals = (
+            (instruments.cpu_pinning_requests, managers.cpu_pinning[0]),
+            (instruments.cpu_pinning_errors, managers.cpu_pinning[1]),
+            (instruments.memory_pinning_requests, managers.memory_pinning[0]),
+            (instruments.memory_pinning_errors, managers.memory_pinning[1]),
+            (instruments.topology_admission_requests, managers.topology_admission_requests),
+            (instruments.topology_admission_errors, managers.topology_admission_errors),
+        )
+        for counter, total in totals:
+            counter.increase(by=total - self._counted.get(counter, 0))
+            self._counted[counter] = total
 
     def pod_evicted(self, record: EvictionRecord) -> None:
         """Count an eviction when it is decided."""

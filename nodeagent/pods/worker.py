@@ -53,6 +53,7 @@ class Services:
     launch: LaunchSettings
     memory_capacity_bytes: int
     admit: Callable[[Pod], Refusal | None]
+    starting: Callable[[Pod, str], None]
     release: Callable[[str], None]
     may_return: Callable[[], bool]
     records: ContainerRecords
@@ -231,6 +232,7 @@ class PodWorker:
                 Failure(reason="CreateContainerConfigError", message=str(error), at=services.clock.now())
             )
             return
+        services.starting(self.pod, container.name)
         if start.attempt > 0:
             now = services.clock.now()
             backoff = lifecycle.next_backoff(self.record.backoffs.get(container.name), now)
