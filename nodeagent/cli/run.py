@@ -34,10 +34,19 @@ def _run_agent(config: Config) -> None:
     from nodeagent.machine import UnsuitableMachine
     from nodeagent.resources.checkpoint import StateFileError
     from nodeagent.resources.errors import OptionError
+    from nodeagent.runtime.connection import RuntimeFault
     from nodeagent.server.listener import ListenError
     from nodeagent.store import StoreError
 
-    refusals = (CgroupError, ListenError, OptionError, StateFileError, StoreError, UnsuitableMachine)
+    refusals = (
+        CgroupError,
+        ListenError,
+        OptionError,
+        RuntimeFault,
+        StateFileError,
+        StoreError,
+        UnsuitableMachine,
+    )
     try:
         asyncio.run(agent.run(config))
     except refusals as error:

@@ -114,6 +114,9 @@ class InertConfiguration(Section, frozen=True):
     register_node: Annotated[bool, later("Register with the API server.", zero_counts=True)] = True
     register_with_taints: Annotated[tuple[Taint, ...], later("Taints of the node.")] = ()
     provider_id: Annotated[str, later("The cloud's name of the machine.")] = ""
+    node_status_update_frequency: Annotated[
+        Duration, later("Time between two computations of the node's status.")
+    ] = "10s"
     node_status_report_frequency: Annotated[
         Duration, later("Longest time without a report of it (nodeStatusUpdateFrequency if that is set).")
     ] = "5m0s"
@@ -150,9 +153,6 @@ class InertConfiguration(Section, frozen=True):
 
     # ---- eviction and shutdown
     kernel_memcg_notification: Annotated[bool, ignored("Kernel events always wake the loop here.")] = False
-    local_storage_capacity_isolation: Annotated[
-        bool, later("Count and limit ephemeral storage.", zero_counts=True)
-    ] = True
     shutdown_grace_period: Annotated[Duration, later("How long a node's shutdown waits for pods.")] = "0s"
     shutdown_grace_period_critical_pods: Annotated[
         Duration, later("The last part of it, for critical pods.")

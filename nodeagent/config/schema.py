@@ -131,11 +131,6 @@ class KubeletConfiguration(InertConfiguration, frozen=True):
     ] = 10248
     healthz_bind_address: Annotated[str, Setting("Its address.", check=ip_address)] = "127.0.0.1"
 
-    # ---- the node in a cluster
-    node_status_update_frequency: Annotated[
-        Duration, Setting("Time between two computations of the node's status.")
-    ] = "10s"
-
     # ---- the cgroup tree
     cgroup_root: Annotated[
         str, Setting("The cgroup that kubepods is made in; empty is the root.", check=absolute_path)
@@ -248,6 +243,10 @@ class KubeletConfiguration(InertConfiguration, frozen=True):
     merge_default_eviction_settings: Annotated[
         bool, Setting("Keep the default hard thresholds beside those given.", zero_counts=True)
     ] = False
+
+    local_storage_capacity_isolation: Annotated[
+        bool, Setting("Evict pods that use more local storage than they may.", zero_counts=True)
+    ] = True
 
     # ---- containers
     container_runtime_endpoint: Annotated[
