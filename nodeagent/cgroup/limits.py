@@ -137,12 +137,8 @@ def limits_of_container(
     pod: Pod, container: Container, settings: CgroupSettings, exclusive_cpus: bool = False
 ) -> Limits:
     """Return the amounts of one container. Where it has no limit of its own, the pod-level one counts."""
-    of_pod, own = pod_level_limits(pod), container.resources
-    limits = {
-        name: of_pod[name] if amount(own.limits, name).is_zero else own.limits[name]
-        for name in (*of_pod, *own.limits)
-        if name in of_pod or name in own.limits
-    }
+    own = container.resources
+    limits = pod_level_limits(pod) | {name: limit for name, limit in own.limits.items() if not limit.is_zero}
     return _runtime_limits(
         own.requests.get(CPU),
         limits,

@@ -5,6 +5,7 @@ that is taken back is undone, and a foreign write is seen, by the same compariso
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from nodeagent.api.pod import Container, Pod
 from nodeagent.api.qos import QOSClass
@@ -25,8 +26,10 @@ Values = Mapping[str, str]
 """File name -> text, in an order in which they can be written."""
 
 UNBOUNDED_HUGEPAGES = 1 << 62
+# Beyond these the kernel refuses a value, wraps it or reads it back as "max"; no machine has as much.
 LARGEST_PIDS = 1 << 22
-"""The kernel takes no larger pids.max, and no machine has more PIDs."""
+LARGEST_BYTES = 1 << 62
+LARGEST_QUOTA_USEC = (1 << 44) - 1
 _MAX = "max"
 _HUGEPAGE_UNITS = {"GB": 1 << 30, "MB": 1 << 20, "KB": 1 << 10}
 _UNPROTECTED = {"memory.min": "0", "memory.low": "0", "memory.high": _MAX}
@@ -38,22 +41,23 @@ def node_values(allocatable: ResourceList, pods: Iterable[Pod], settings: Cgroup
     Never a cpu.max: reserved CPU is kept by weight, as kubelet keeps it. Huge pages are bounded by their
     pool alone, also as with kubelet, whose QoS manager lifts the limit it wrote at start.
     """
-    limits = limits_of(allocatable)
-    return _level(limits, tier_limits(pods, settings).kubepods.unified) | _unbounded_hugepages(settings)
+    protected = tier_limits(pods, settings).kubepods.unified
+    limits = replace(limits_of(allocatable), unified=protected)
+    return _level(limits) | _unbounded_hugepages(settings)
 
 
 def qos_values(qos: QOSClass, pods: Iterable[Pod], settings: CgroupSettings) -> Values:
     """Return the values of the Burstable or BestEffort slice, which follow the sum of requests."""
     tiers = tier_limits(pods, settings)
     limits = {QOSClass.BURSTABLE: tiers.burstable, QOSClass.BEST_EFFORT: tiers.best_effort}[qos]
-    return _level(limits, limits.unified) | _unbounded_hugepages(settings)
+    return _level(limits) | _unbounded_hugepages(settings)
 
 
 def pod_values(pod: Pod, settings: CgroupSettings, *, exclusive_cpus: bool = False) -> Values:
     """Return the values of a pod's slice; `exclusive_cpus` tells whether any of its containers has some."""
     limits = limits_of_pod(pod, settings, exclusive_cpus)
     hugepages = {_hugetlb(size): str(limits.hugepages_bytes.get(size, 0)) for size in settings.hugepage_sizes}
-    return _level(limits, limits.unified) | hugepages
+    return _level(limits) | hugepages
 
 
 def container_values(
@@ -78,8 +82,8 @@ def container_values(
     values["cpu.weight"] = str(container_weight(limits.cpu_shares or 0))
     values["cpu.max"] = _cpu_max(limits)
     # Swap and group kill go before memory.max, which may act the moment it is written.
-    values |= {**_UNPROTECTED, "memory.oom.group": "0", **limits.unified}
-    values["memory.max"] = _bytes(limits.memory_bytes or None)
+    values |= {**_UNPROTECTED, "memory.oom.group": "0", **_unified(limits)}
+    values["memory.max"] = _or_max(limits.memory_bytes or None, LARGEST_BYTES)
     if limits_of_pod(pod, settings).hugepages_bytes:
         values |= {
             _hugetlb(size): str(limits.hugepages_bytes.get(size, 0)) for size in settings.hugepage_sizes
@@ -95,11 +99,11 @@ def reserved_values(
     values: dict[str, str] = {}
     if limits.cpu_shares is not None:
         values["cpu.weight"] = str(linear_weight(limits.cpu_shares))
-    values |= limits.unified
+    values |= _unified(limits)
     if limits.memory_bytes is not None:
         values["memory.max"] = str(limits.memory_bytes)
     if limits.pids is not None:
-        values["pids.max"] = _pids(limits.pids)
+        values["pids.max"] = _or_max(limits.pids, LARGEST_PIDS)
     return values
 
 
@@ -109,29 +113,30 @@ def hugepage_size_bytes(file: str) -> int:
     return int(size[:-2]) * _HUGEPAGE_UNITS[size[-2:]]
 
 
-def _level(limits: Limits, unified: Mapping[str, str]) -> dict[str, str]:
+def _level(limits: Limits) -> dict[str, str]:
     weight = {} if limits.cpu_shares is None else {"cpu.weight": str(linear_weight(limits.cpu_shares))}
     return {
         **weight,
         "cpu.max": _cpu_max(limits),
         **_UNPROTECTED,
-        **unified,
-        "memory.max": _bytes(limits.memory_bytes),
-        "pids.max": _pids(limits.pids),
+        **_unified(limits),
+        "memory.max": _or_max(limits.memory_bytes, LARGEST_BYTES),
+        "pids.max": _or_max(limits.pids, LARGEST_PIDS),
     }
 
 
 def _cpu_max(limits: Limits) -> str:
     quota, period = limits.cpu_quota_usec or 0, limits.cpu_period_usec or 0
-    return f"{quota if quota > 0 else _MAX} {period or DEFAULT_PERIOD_USEC}"
+    bound = _or_max(quota if quota > 0 else None, LARGEST_QUOTA_USEC)
+    return f"{bound} {period or DEFAULT_PERIOD_USEC}"
 
 
-def _bytes(amount: int | None) -> str:
-    return _MAX if amount is None else str(amount)
+def _unified(limits: Limits) -> dict[str, str]:
+    return {file: _or_max(int(text), LARGEST_BYTES) for file, text in limits.unified.items()}
 
 
-def _pids(count: int | None) -> str:
-    return _MAX if count is None or count > LARGEST_PIDS else str(count)
+def _or_max(amount: int | None, largest: int) -> str:
+    return _MAX if amount is None or amount > largest else str(amount)
 
 
 def _unbounded_hugepages(settings: CgroupSettings) -> dict[str, str]:
