@@ -86,10 +86,13 @@ class Keeper:
 
 def _become_new() -> None:
     """Run the keeper's program as it is now on the disk, in this same process: the children stay its own."""
+    # until the new program has its handlers, another SIGHUP would kill it
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     except OSError as error:
         _report(f"{sys.executable}: {error.strerror}: going on with the old program")
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 class Bell:
@@ -108,6 +111,7 @@ class Bell:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         signal.signal(signal.SIGHUP, self._renew)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         loop.watch(self._reading, self._rung)
 
     def _stop(self, _number: int, _frame: object) -> None:

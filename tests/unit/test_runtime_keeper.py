@@ -158,7 +158,9 @@ async def test_a_renewed_keeper_loses_nothing(keeper: KeeperProcess) -> None:
     )
     await keeper.says("c", "up")
     await keeper.says("ticks", "3")
-    for _ in range(3):
+    for pause_seconds in (0, 0.01, 0.03, 0.1, 0.3):
+        keeper.signal(signal.SIGHUP)
+        await asyncio.sleep(pause_seconds)
         keeper.signal(signal.SIGHUP)
         assert {record.state for record in await keeper.runtime.list()} == {"running"}
     assert await keeper.runtime.signal("c", signal.SIGTERM)
