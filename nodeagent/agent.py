@@ -234,6 +234,7 @@ class Agent:
                 log_max_files=kubelet.container_log_max_files,
             ),
             memory_capacity_bytes=self._machine.info.memory_bytes,
+            longest_backoff_seconds=parse_duration(kubelet.crash_loop_back_off.max_container_restart_period),
             admit=self._admit,
             starting=self._managers.starting,
             release=self._release,

@@ -12,8 +12,8 @@ from nodeagent.runtime.spec import ContainerRecord
 
 FIRST_BACKOFF_SECONDS = 10.0
 LONGEST_BACKOFF_SECONDS = 300.0
-# A container that ran this long since its last back-off step is forgiven.
-BACKOFF_EXPIRY_SECONDS = 2 * LONGEST_BACKOFF_SECONDS
+# A container that ran this long since its last back-off step is forgiven, whatever the longest back-off is.
+BACKOFF_EXPIRY_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,13 @@ def should_restart(pod: Pod, container: Container, record: ContainerRecord, *, i
     return policy == "Always" or (policy == "OnFailure" and not succeeded(record))
 
 
-def next_backoff(backoff: Backoff | None, now: datetime) -> Backoff:
-    """Return the back-off after a restart: 10 s, doubling to 5 min, forgiven after 10 quiet minutes."""
+def next_backoff(
+    backoff: Backoff | None, now: datetime, longest_seconds: float = LONGEST_BACKOFF_SECONDS
+) -> Backoff:
+    """Return the back-off after a restart: 10 s, doubling to the longest, forgiven after 10 quiet minutes."""
     if backoff is None or (now - backoff.updated).total_seconds() > BACKOFF_EXPIRY_SECONDS:
-        return Backoff(FIRST_BACKOFF_SECONDS, now)
-    return Backoff(min(backoff.delay_seconds * 2, LONGEST_BACKOFF_SECONDS), now)
+        return Backoff(min(FIRST_BACKOFF_SECONDS, longest_seconds), now)
+    return Backoff(min(backoff.delay_seconds * 2, longest_seconds), now)
 
 
 def backoff_remaining_seconds(backoff: Backoff | None, record: ContainerRecord, now: datetime) -> float:

@@ -52,6 +52,7 @@ class Services:
     events: EventRecorder
     launch: LaunchSettings
     memory_capacity_bytes: int
+    longest_backoff_seconds: float
     admit: Callable[[Pod], Refusal | None]
     starting: Callable[[Pod, str], None]
     release: Callable[[str], None]
@@ -235,7 +236,9 @@ class PodWorker:
         services.starting(self.pod, container.name)
         if start.attempt > 0:
             now = services.clock.now()
-            backoff = lifecycle.next_backoff(self.record.backoffs.get(container.name), now)
+            backoff = lifecycle.next_backoff(
+                self.record.backoffs.get(container.name), now, services.longest_backoff_seconds
+            )
             self._save(backoffs={**self.record.backoffs, container.name: backoff})
 
         async def attach(pid: int) -> None:

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from nodeagent.api.meta import ObjectMeta, format_time
 from nodeagent.api.pod import Container, Pod, PodSpec
 from nodeagent.pods.lifecycle import Backoff, Plan, next_backoff, plan
@@ -124,6 +126,14 @@ def test_crash_loop_backs_off_from_ten_seconds_to_five_minutes() -> None:
         backoff = next_backoff(backoff, NOW)
         delays.append(backoff.delay_seconds)
     assert delays == [10, 20, 40, 80, 160, 300, 300]
+
+
+@pytest.mark.parametrize(("longest", "delays"), [(15, [10, 15, 15]), (4, [4, 4, 4])])
+def test_the_configured_longest_back_off_ends_the_doubling(longest: float, delays: list[float]) -> None:
+    backoff = None
+    for delay in delays:
+        backoff = next_backoff(backoff, NOW, longest)
+        assert backoff.delay_seconds == delay
 
 
 def test_second_crash_waits_and_says_so() -> None:
