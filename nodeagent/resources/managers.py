@@ -146,8 +146,9 @@ class ResourceManagers:
         """The CPUs of every container without CPUs of its own: all online ones without a policy."""
         if not self._cpus.policy:
             return self._topology.online
-        # With every shared CPU offline the reserved ones must do: an empty cpuset cannot be written.
-        return self._cpus.visible.default or self._cpus.policy.reserved & self._topology.online
+        online = self._topology.online
+        # With every shared CPU offline others must do: an empty cpuset cannot be written.
+        return self._cpus.visible.default or self._cpus.policy.reserved & online or online
 
     @property
     def reserved_cpus(self) -> CpuSet:
