@@ -98,6 +98,7 @@ class Agent:
         self._conditions: frozenset[Condition] = frozenset()
         self._reported: frozenset[ManifestError] = frozenset()
         self._listeners: list[Listener] = []
+        self._manifest_directory = Path(kubelet.static_pod_path) if kubelet.static_pod_path else None
         self._state_directory = Path(own.state_directory)
         self._store = Store(self._state_directory / "nodeagent.db")
         self._events = EventRecorder(self._store, clock, own.node_name)
@@ -283,7 +284,7 @@ class Agent:
 
     async def _follow_manifests(self) -> None:
         period = parse_duration(self._config.kubelet.file_check_frequency)
-        async for _ in changes(Path(self._config.kubelet.static_pod_path), period, self._look):
+        async for _ in changes(self._manifest_directory, period, self._look):
             self._take(self._read_manifests())
             self._say_how_it_stands()
 
@@ -328,7 +329,7 @@ class Agent:
         self._manager.set_desired(desired, manifests.keeps)
 
     def _read_manifests(self) -> Manifests:
-        return read_manifests(Path(self._config.kubelet.static_pod_path), self._facts.name)
+        return read_manifests(self._manifest_directory, self._facts.name)
 
     async def _enforce_reservations(self) -> None:
         """Write the reservations on the cgroups that the configuration names; they must be there."""

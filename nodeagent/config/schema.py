@@ -91,7 +91,7 @@ class KubeletConfiguration(InertConfiguration, frozen=True):
     static_pod_path: Annotated[
         str,
         Setting(
-            "Directory (or one file) of pod manifests. kubelet's default is none; "
+            "Directory (or one file) of pod manifests; empty is none. kubelet's default is none; "
             "ours is /etc/nodeagent/manifests, because manifests are the workload here.",
             check=absolute_path,
             zero_counts=True,
@@ -281,9 +281,6 @@ class AgentConfiguration(Section, frozen=True):
     state_directory: Annotated[
         str, Setting("Where the agent remembers: objects, checkpoints.", check=absolute_path)
     ] = "/var/lib/nodeagent"
-    run_directory: Annotated[
-        str, Setting("Where its sockets are until the next boot.", check=absolute_path)
-    ] = "/run/nodeagent"
     node_name: Annotated[str, Setting("The node's name; empty is the host's name in lower case.")] = ""
     node_labels: Annotated[
         dict[str, str], Setting("Labels of the node, for node selectors and affinity.")

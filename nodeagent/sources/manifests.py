@@ -47,8 +47,10 @@ class Manifests:
         return any(error.file in (file, self.directory) for error in self.errors)
 
 
-def read_manifests(directory: Path, node_name: str) -> Manifests:
+def read_manifests(directory: Path | None, node_name: str) -> Manifests:
     """Read a directory's manifests, or one file's; a broken file costs only itself, and none is no error."""
+    if directory is None:
+        return Manifests("", {}, {}, ())
     pods: dict[str, Pod] = {}
     files: dict[str, str] = {}
     names: dict[tuple[str, str], str] = {}

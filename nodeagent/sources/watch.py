@@ -19,8 +19,11 @@ _CHANGES = (
 SETTLE_SECONDS = 0.05
 
 
-async def changes(directory: Path, poll_seconds: float, wake: asyncio.Event) -> AsyncIterator[None]:
+async def changes(directory: Path | None, poll_seconds: float, wake: asyncio.Event) -> AsyncIterator[None]:
     """Yield at once, then after every change in `directory`, when woken, and every `poll_seconds`."""
+    if directory is None:
+        yield
+        return
     with Inotify() as inotify:
         watched: tuple[int, int] | None = None
         while True:

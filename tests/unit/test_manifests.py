@@ -1,11 +1,13 @@
 """The manifest directory: one broken file costs only itself, the same manifest is the same pod."""
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
 from nodeagent.sources.manifests import LARGEST_FILE_BYTES, Manifests, read_manifests
+from nodeagent.sources.watch import changes
 
 POD = """
 apiVersion: v1
@@ -31,6 +33,11 @@ def test_pods_get_what_kubelet_gives_static_pods(tmp_path: Path) -> None:
     assert pod.metadata.annotations["kubernetes.io/config.source"] == "file"
     assert len(pod.metadata.uid) == 32
     assert int(pod.metadata.uid, 16) >= 0
+
+
+async def test_no_directory_holds_no_pods_and_is_not_watched() -> None:
+    assert read_manifests(None, "n1").pods == {}
+    assert [None async for _ in changes(None, 3600, asyncio.Event())] == [None]
 
 
 def test_same_content_is_the_same_pod_and_other_content_another(tmp_path: Path) -> None:
