@@ -1,6 +1,6 @@
 """QoS class, oom_score_adj and what makes a pod critical."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from nodeagent.api.pod import Container, Pod
@@ -19,6 +19,11 @@ from nodeagent.api.resources import (
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 SYSTEM_NODE_CRITICAL = "system-node-critical"
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
+# The priority classes that exist everywhere, and their values.
+SYSTEM_PRIORITIES: Mapping[str, int] = {
+    SYSTEM_NODE_CRITICAL: SYSTEM_CRITICAL_PRIORITY + 1000,
+    SYSTEM_CLUSTER_CRITICAL: SYSTEM_CRITICAL_PRIORITY,
+}
 CONFIG_SOURCE_ANNOTATION = "kubernetes.io/config.source"
 CONFIG_MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 

@@ -13,6 +13,7 @@ from nodeagent.api.decode import decode_documents, to_json
 from nodeagent.api.defaults import default_pod
 from nodeagent.api.errors import FieldError, ObjectError
 from nodeagent.api.pod import Pod, PodStatus
+from nodeagent.api.qos import SYSTEM_PRIORITIES
 from nodeagent.api.validation import validate_pod
 from nodeagent.pods.record import CONTENT_HASH
 
@@ -85,6 +86,8 @@ def read_manifests(directory: Path | None, node_name: str) -> Manifests:
 def static_pod(pod: Pod, node_name: str, path: Path) -> Pod:
     """Give a manifest's pod what kubelet gives it: namespace, node name in its name, UID, source, defaults.
 
+    And the priority of a system class, which the API server would have filled in.
+
     The UID follows from the node, the file and the content, so that the same manifest is the same pod
     after a restart, and a changed one is a new pod.
     """
@@ -100,7 +103,10 @@ def static_pod(pod: Pod, node_name: str, path: Path) -> Pod:
         uid=meta.uid or content_hash,
         annotations={**meta.annotations, CONFIG_SOURCE: "file", CONTENT_HASH: content_hash},
     )
-    spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+    priority = pod.spec.priority
+    if priority is None:
+        priority = SYSTEM_PRIORITIES.get(pod.spec.priority_class_name or "")
+    spec = msgspec.structs.replace(pod.spec, node_name=node_name, priority=priority)
     return default_pod(msgspec.structs.replace(pod, metadata=meta, spec=spec, status=PodStatus()))
 
 

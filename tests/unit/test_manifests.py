@@ -35,6 +35,24 @@ def test_pods_get_what_kubelet_gives_static_pods(tmp_path: Path) -> None:
     assert int(pod.metadata.uid, 16) >= 0
 
 
+@pytest.mark.parametrize(
+    ("spec", "priority"),
+    [
+        ("priorityClassName: system-node-critical", 2_000_001_000),
+        ("priorityClassName: system-cluster-critical", 2_000_000_000),
+        ("priorityClassName: system-node-critical\n  priority: 7", 7),
+        ("priorityClassName: shop", None),
+        ("hostNetwork: false", None),
+    ],
+)
+def test_system_priority_classes_are_known_without_an_api_server(
+    spec: str, priority: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "web.yaml").write_text(f"{manifest('web')}  {spec}\n")
+    (pod,) = read(tmp_path).pods.values()
+    assert pod.spec.priority == priority
+
+
 async def test_no_directory_holds_no_pods_and_is_not_watched() -> None:
     assert read_manifests(None, "n1").pods == {}
     assert [None async for _ in changes(None, 3600, asyncio.Event())] == [None]
