@@ -55,6 +55,7 @@ logger = logging.getLogger(__name__)
 KEEPER_SOCKET = Path("/run/nodeagent-keeper/keeper.sock")
 HOUSEKEEPING_SECONDS = 10.0
 DEBUG_VERBOSITY = 4
+UPPER_SETTLE_SECONDS = 0.2
 # An event loop that stood still longer than this is not well, to /healthz and to the watchdog.
 STALL_SECONDS = 45.0
 # What a machine of many CPUs can fork at most; measured rates below it are learnt.
@@ -149,6 +150,7 @@ class Agent:
             self._follow_runtime(),
             self._follow_manifests(),
             self._reconcile(),
+            self._follow_pods(),
             self._keep_house(),
             self._eviction.run(),
             self._service.keep_alive(self._clock, self._is_turning),
@@ -303,6 +305,16 @@ class Agent:
                     await self._reconcile_now.wait()
             except TimeoutError:
                 continue
+
+    async def _follow_pods(self) -> None:
+        """Keep the levels above the pods in step with them, once for all pods that come or go together."""
+        while True:
+            await self._cgroups.upper_is_stale.wait()
+            await self._clock.sleep(UPPER_SETTLE_SECONDS)
+            try:
+                await self._cgroups.ensure_upper()
+            except (CgroupError, OSError) as error:
+                self._events.node("CgroupFailed", str(error), warning=True)
 
     async def _keep_house(self) -> None:
         sync = parse_duration(self._config.kubelet.sync_frequency)

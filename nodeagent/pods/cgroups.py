@@ -61,6 +61,8 @@ class PodCgroups:
         self._managers = managers
         self._records = records
         self._active_pods = active_pods
+        self.upper_is_stale = asyncio.Event()
+        """Set when pods came or went since the levels above them were last written."""
         self._upper_lock = asyncio.Lock()
         self._written: dict[str, Values] = {}
         self._held: dict[str, str] = {}
@@ -76,17 +78,22 @@ class PodCgroups:
     async def ensure_upper(self) -> None:
         """Make kubepods and the QoS slices, with the values that the active pods call for."""
         async with self._upper_lock:
+            self.upper_is_stale.clear()
             for path, values in self._upper_values().items():
-                if self._written.get(path) != values or not self.tree.exists(path):
+                if not self.tree.exists(path):
                     await self._driver.ensure_slice(path, values)
-                    self._written[path] = values
+                elif self._written.get(path) != values:
+                    await self._driver.update(path, values)
+                self._written[path] = values
 
     async def ensure_pod(self, pod: Pod) -> None:
-        """Make the pod's slice; the levels above it grow first."""
+        """Make the pod's slice. The levels above follow a moment later, once for all pods that come together."""
         path = self.slice(pod)
         if path in self._written and self.tree.exists(path):
             return
-        await self.ensure_upper()
+        if not self.tree.exists(self.layout.qos(qos_class(pod))):
+            await self.ensure_upper()
+        self.upper_is_stale.set()
         await self._make_room(pod)
         values = self._pod_values(pod)
         await self._driver.ensure_slice(path, values)
@@ -123,6 +130,7 @@ class PodCgroups:
         self._held.pop(path, None)
         if self.tree.exists(path):
             await self._driver.remove(path)
+            self.upper_is_stale.set()
 
     async def remove_orphans(self, known_uids: Iterable[str]) -> tuple[str, ...]:
         """Remove the pod slices that belong to no known pod; return their paths."""
