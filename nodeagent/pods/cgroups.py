@@ -87,7 +87,7 @@ class PodCgroups:
                 self._written[path] = values
 
     async def ensure_pod(self, pod: Pod) -> None:
-        """Make the pod's slice. The levels above follow a moment later, once for all pods that come together."""
+        """Make the pod's slice; the levels above follow a moment later, once for all that come together."""
         path = self.slice(pod)
         if path in self._written and self.tree.exists(path):
             return

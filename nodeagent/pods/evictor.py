@@ -56,6 +56,9 @@ class Evictor:
     def sample(self) -> HotSample:
         return self._hot.sample()
 
+    def is_calm(self) -> bool:
+        return self._hot.is_calm()
+
     def summary(self, pods: Sequence[Pod]) -> Summary:
         return self._usage.in_haste(pods)
 
