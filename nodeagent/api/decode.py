@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from nodeagent.api.admission_configuration import AdmissionConfiguration
 from nodeagent.api.base import ApiObject
 from nodeagent.api.documents import read_documents
 from nodeagent.api.errors import ErrorKind, FieldError, ObjectError, invalid, required
@@ -30,6 +31,7 @@ Kind = tuple[str, str]
 
 # A further kind of object needs one line here.
 KINDS: dict[Kind, type[ApiObject]] = {
+    ("apiserver.config.k8s.io/v1", "AdmissionConfiguration"): AdmissionConfiguration,
     ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
     ("v1", "Event"): Event,
     ("v1", "LimitRange"): LimitRange,

@@ -1,4 +1,7 @@
-"""What admission goes by: LimitRange and ResourceQuota (core/v1), PriorityClass (scheduling.k8s.io/v1)."""
+"""What admission goes by: LimitRange and ResourceQuota (core/v1), PriorityClass (scheduling.k8s.io/v1).
+
+Fields without a default are always written out.
+"""
 
 from msgspec import field
 
@@ -8,7 +11,7 @@ from nodeagent.api.quantity import Quantity
 
 
 class LimitRangeItem(ApiObject, frozen=True, kw_only=True):
-    type: str = ""
+    type: str
     default: dict[str, Quantity] = field(default_factory=dict)
     default_request: dict[str, Quantity] = field(default_factory=dict)
     max: dict[str, Quantity] = field(default_factory=dict)
@@ -26,8 +29,8 @@ class LimitRange(ApiObject, frozen=True, kw_only=True):
 
 
 class ScopedResourceSelectorRequirement(ApiObject, frozen=True, kw_only=True):
-    scope_name: str = ""
-    operator: str = ""
+    scope_name: str
+    operator: str
     values: tuple[str, ...] = ()
 
 

@@ -165,7 +165,8 @@ def test_lists_are_expanded() -> None:
             "apiVersion: v1\nkind: pod",
             [
                 'kind: Unsupported value: "pod": no kind "pod" in version "v1" is known here; '
-                "known are PriorityClass (scheduling.k8s.io/v1), Event (v1), LimitRange (v1), "
+                "known are AdmissionConfiguration (apiserver.config.k8s.io/v1), "
+                "PriorityClass (scheduling.k8s.io/v1), Event (v1), "
             ],
         ),
         ("- a", ['Invalid value: ["a"]: expected an object: a mapping with apiVersion, kind and metadata']),

@@ -1,7 +1,7 @@
 """Is an object's metadata as the API server would take it? (meta/v1 validation)"""
 
 from nodeagent.api import names
-from nodeagent.api.errors import required, too_long
+from nodeagent.api.errors import forbidden, required, too_long
 from nodeagent.api.meta import ObjectMeta
 from nodeagent.api.validation.checks import Errors, each
 
@@ -23,6 +23,8 @@ def metadata_errors(meta: ObjectMeta, *, namespaced: bool = True) -> Errors:
             yield required("metadata.namespace")
         else:
             yield from each(names.label(meta.namespace), "metadata.namespace", meta.namespace)
+    elif meta.namespace:
+        yield forbidden("metadata.namespace", "not allowed on this type")
     for key, value in meta.labels.items():
         yield from each(names.qualified_name(key), "metadata.labels", key)
         yield from each(names.label_value(value), "metadata.labels", value)
