@@ -93,6 +93,7 @@ class Containers:
         if not self._put(container):
             container.state, container.started_at = CREATED, None
             self._kill(container)
+            self._records.forget(container.id)
             raise Refused(protocol.START_ERROR, "its record cannot be written (see the keeper's journal)")
         container.owner = None
         for name, output in container.outputs.items():
@@ -354,9 +355,10 @@ class Containers:
         os.kill(container.pid, signal.SIGKILL)
 
     def _put(self, *containers: Container) -> bool:
-        done = self._records.put(*(container.record() for container in containers))
+        """Write down how things stand; False if the disk refuses."""
+        self._records.put(*(container.record() for container in containers))
         self._tidy_records()
-        return done
+        return not self._records.behind
 
     def _tidy_records(self) -> None:
         if self._records.wants_rewrite(len(self.by_id)):

@@ -70,7 +70,10 @@ class ProcessRuntime:
 
     async def signal(self, container_id: str, signum: int) -> bool:
         """Send a signal to a container's main process; False if it does not run (any more)."""
-        return (await self._ask(protocol.SIGNAL, container_id=container_id, signum=signum)).done
+        reply = await self._ask(protocol.SIGNAL, container_id=container_id, signum=signum)
+        if reply.error not in (protocol.NOT_FOUND, protocol.NOT_RUNNING):
+            reply.check()
+        return reply.done
 
     async def forget(self, container_id: str) -> None:
         """Drop an ended container; one that is not known is no error, RuntimeBusy if it still runs."""

@@ -40,7 +40,7 @@ class RecordFile:
         self._size_bytes = 0
         self._lines = 0
         # a record is missing from the file: the disk refused it
-        self._behind = False
+        self.behind = False
 
     def load(self) -> list[Stored]:
         """Return the newest record of every container; lines that are none are reported and moved aside."""
@@ -60,13 +60,13 @@ class RecordFile:
             self._open_as_it_is()
         return list(found.values())
 
-    def put(self, *records: str) -> bool:
-        """Append records, given as JSON text; False if the disk refuses."""
-        return self._append("".join(f'{{"put":{record}}}\n' for record in records), len(records))
+    def put(self, *records: str) -> None:
+        """Append records, given as JSON text; `behind` if the disk refuses."""
+        self._append("".join(f'{{"put":{record}}}\n' for record in records), len(records))
 
-    def forget(self, container_id: str) -> bool:
-        """Append that a container is no more."""
-        return self._append(f"{json.dumps({'forget': container_id})}\n", 1)
+    def forget(self, container_id: str) -> None:
+        """Append that a container is no more; `behind` if the disk refuses."""
+        self._append(f"{json.dumps({'forget': container_id})}\n", 1)
 
     def sync(self) -> None:
         """Return when everything appended so far is on the disk."""
@@ -77,7 +77,7 @@ class RecordFile:
 
     def wants_rewrite(self, containers: int) -> bool:
         """Whether the file has grown too long, or misses something."""
-        return self._behind or self._lines > 2 * containers + SLACK_LINES
+        return self.behind or self._lines > 2 * containers + SLACK_LINES
 
     def rewrite(self, records: Iterable[str]) -> None:
         """Replace the file by one with these records only; on a full disk the old one stays."""
@@ -103,9 +103,9 @@ class RecordFile:
         self._descriptor = descriptor
         self._size_bytes = sum(map(len, lines))
         self._lines = len(lines)
-        self._behind = False
+        self.behind = False
 
-    def _append(self, text: str, lines: int) -> bool:
+    def _append(self, text: str, lines: int) -> None:
         data = text.encode()
         try:
             _write_whole(self._descriptor, data)
@@ -113,16 +113,15 @@ class RecordFile:
             self._report(f"{self._path}: {error.strerror}: a container's record is not written")
             # what was written of it would spoil the next line
             os.ftruncate(self._descriptor, self._size_bytes)
-            self._behind = True
-            return False
+            self.behind = True
+            return
         self._size_bytes += len(data)
         self._lines += lines
-        return True
 
     def _open_as_it_is(self) -> None:
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._size_bytes = os.fstat(self._descriptor).st_size
-        self._behind = True
+        self.behind = True
 
     def _set_aside(self, damaged: list[bytes]) -> None:
         aside = f"{self._path}.damaged"

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -17,7 +18,13 @@ import msgspec
 import pytest
 
 from nodeagent.runtime import protocol
-from nodeagent.runtime.process import KeeperUnavailable, ProcessRuntime, RuntimeFault, ensure_keeper
+from nodeagent.runtime.process import (
+    KeeperUnavailable,
+    ProcessRuntime,
+    RuntimeFault,
+    StartError,
+    ensure_keeper,
+)
 from nodeagent.runtime.spec import ContainerSpec
 from tests.unit.keeper_process import SECONDS, KeeperProcess, nothing, until
 
@@ -449,6 +456,22 @@ async def test_other_users_are_not_served(keeper: KeeperProcess) -> None:
         os.seteuid(0)
     assert stranger.is_closed()
     stranger.close()
+
+
+async def test_what_cannot_be_written_down_is_not_started(keeper: KeeperProcess) -> None:
+    assert await keeper.run(keeper.shell("a", "echo before")) == ["before"]
+    unlimited = resource.prlimit(keeper.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+    with pytest.raises(StartError, match="its record cannot be written"):
+        await keeper.start(keeper.spec("b", "sleep", "1000"))
+    resource.prlimit(keeper.pid, resource.RLIMIT_FSIZE, unlimited)
+    assert await keeper.run(keeper.shell("c", "echo after")) == ["after"]
+    keeper.restart()
+    assert [record.spec.container_id for record in await keeper.runtime.list()] == ["a", "c"]
+
+
+async def test_a_signal_that_there_is_not_is_an_error(keeper: KeeperProcess) -> None:
+    with pytest.raises(RuntimeFault, match="signum: 0: expected a number from 1 to 64"):
+        await keeper.runtime.signal("c", 0)
 
 
 async def test_an_unknown_kind_of_refusal_is_still_a_sentence(keeper: KeeperProcess) -> None:
