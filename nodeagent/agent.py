@@ -10,20 +10,18 @@ from pathlib import Path
 from nodeagent.api.duration import parse_duration
 from nodeagent.api.pod import Pod
 from nodeagent.api.quantity import Quantity
-from nodeagent.cgroup.drivers import Driver
+from nodeagent.cgroup.drivers import make_driver
 from nodeagent.cgroup.errors import CgroupError
-from nodeagent.cgroup.files import CgroupTree
 from nodeagent.clock import Clock, SystemClock
 from nodeagent.config import Config
 from nodeagent.eviction.brake import BrakePedal
+from nodeagent.eviction.configured import eviction_policy
 from nodeagent.eviction.loop import EvictionLoop
-from nodeagent.eviction.manager import Policy
 from nodeagent.eviction.notify import Notices
 from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
-from nodeagent.eviction.thresholds import parse_thresholds
 from nodeagent.journal import configure_logging
-from nodeagent.machine import Roots, live_containers, manager_settings, read_machine, reserved_cgroups
+from nodeagent.machine import Roots, live_containers, manager_settings, own_cgroup, read_machine
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
 from nodeagent.node import NodeFacts, node_address, node_labels, node_object, read_system_info
@@ -108,8 +106,8 @@ class Agent:
             name=own.node_name,
             address=node_address(),
             labels=node_labels(own.node_name, own.node_labels),
-            capacity=machine.capacity,
-            allocatable=machine.allocatable,
+            capacity=machine.amounts.capacity,
+            allocatable=machine.amounts.allocatable,
             system=read_system_info(),
             port=kubelet.read_only_port,
             started=clock.now(),
@@ -172,7 +170,7 @@ class Agent:
         log_directory = Path(kubelet.pod_logs_dir)
         self._managers = ResourceManagers(
             machine.topology,
-            manager_settings(config, machine),
+            manager_settings(config, machine.amounts.resources.reservation),
             self._state_directory,
             live_containers(machine, self._records.everything()),
         )
@@ -182,7 +180,7 @@ class Agent:
             self._driver,
             machine.layout,
             machine.cgroup_settings,
-            kubepods_resources=machine.resources.kubepods,
+            kubepods_resources=machine.amounts.resources.kubepods,
             managers=self._managers,
             records=self._records,
             active_pods=self._active_pods,
@@ -344,8 +342,8 @@ class Agent:
         return read_manifests(self._manifest_directory, self._facts.name)
 
     async def _enforce_reservations(self) -> None:
-        """Write the reservations on the cgroups that the configuration names; they must be there."""
-        for path, values in reserved_cgroups(self._config, self._machine).items():
+        """Write the reservations on the cgroups that the configuration names."""
+        for path, values in self._machine.reserved_cgroups.items():
             await self._driver.update(path, values)
 
     def _report_state_problems(self) -> None:
@@ -400,41 +398,3 @@ class Agent:
         pods = self._manager.pods()
         running = sum(1 for pod in pods if pod.status.phase == "Running")
         self._service.ready(f"{running} of {len(pods)} pods running")
-
-
-def make_driver(name: str, tree: CgroupTree, clock: Clock) -> Driver:
-    """Return the driver of that name; only what it needs is loaded."""
-    if name == "systemd":
-        from nodeagent.cgroup.bus import SystemdBus
-        from nodeagent.cgroup.systemd import SystemdDriver
-
-        return SystemdDriver(tree, SystemdBus(), clock)
-    from nodeagent.cgroup.cgroupfs import CgroupfsDriver
-
-    return CgroupfsDriver(tree, clock)
-
-
-def eviction_policy(config: Config) -> Policy:
-    """Return what the configuration says about eviction."""
-    kubelet = config.kubelet
-    return Policy(
-        thresholds=parse_thresholds(
-            enforce_node_allocatable=kubelet.enforce_node_allocatable,
-            eviction_hard=kubelet.eviction_hard,
-            eviction_soft=kubelet.eviction_soft,
-            eviction_soft_grace_period=kubelet.eviction_soft_grace_period,
-            eviction_minimum_reclaim=kubelet.eviction_minimum_reclaim,
-        ),
-        pressure_transition_period_seconds=parse_duration(kubelet.eviction_pressure_transition_period),
-        max_pod_grace_period_seconds=kubelet.eviction_max_pod_grace_period,
-        local_storage_isolation=kubelet.local_storage_capacity_isolation,
-        evict_static_pods=config.agent.evict_static_pods,
-    )
-
-
-def own_cgroup(proc_root: Path) -> str | None:
-    """Return the agent's own cgroup, relative to the mount."""
-    for line in (proc_root / "self/cgroup").read_text().splitlines():
-        if line.startswith("0::/"):
-            return line.removeprefix("0::/") or None
-    return None

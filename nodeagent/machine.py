@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent.api.quantity import Quantity, ResourceList
+from nodeagent.api.resources import MEMORY
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.layout import CgroupLayout
+from nodeagent.cgroup.limits import PIDS
+from nodeagent.cgroup.reserved import reserved_cgroups
 from nodeagent.cgroup.settings import CgroupSettings
-from nodeagent.cgroup.values import Values, reserved_values
+from nodeagent.cgroup.values import Values
 from nodeagent.config import Config
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.node import NodeInfo, read_node_info
@@ -16,8 +19,6 @@ from nodeagent.hardware.topology import Topology, read_topology
 from nodeagent.resources.allocatable import NodeResources, node_allocatable, node_capacity
 from nodeagent.resources.managers import LiveContainer, ManagerSettings
 from nodeagent.runtime.spec import ContainerRecord
-
-PID = "pid"
 
 
 class UnsuitableMachine(Exception):
@@ -34,6 +35,15 @@ class Roots:
 
 
 @dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a node has, what is kept from pods, and what they may request."""
+
+    resources: NodeResources
+    capacity: ResourceList
+    allocatable: ResourceList
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """The machine, and the configuration's consequences on it."""
 
@@ -42,23 +52,55 @@ class Machine:
     layout: CgroupLayout
     topology: Topology
     info: NodeInfo
-    resources: NodeResources
-    capacity: ResourceList
-    allocatable: ResourceList
+    amounts: Amounts
     cgroup_settings: CgroupSettings
+    reserved_cgroups: Mapping[str, Values]
+    """The daemons' own cgroups on which reservations are enforced, by path."""
 
 
 def read_machine(config: Config, roots: Roots) -> Machine:
-    """Look at the machine; raises UnsuitableMachine."""
+    """Look at the machine; raises UnsuitableMachine, CgroupError."""
     kubelet = config.kubelet
     tree = CgroupTree(roots.cgroup)
     topology = read_topology(roots.sys)
     storage = Path(config.agent.state_directory)
     storage.mkdir(mode=0o700, parents=True, exist_ok=True)
     info = read_node_info(roots.proc, roots.sys, storage, len(topology.cpus))
+    amounts = node_amounts(config, info)
+    layout = CgroupLayout(
+        kubelet.cgroup_root, "systemd" if kubelet.cgroup_driver == "systemd" else "cgroupfs"
+    )
+    settings = CgroupSettings.from_config(
+        config,
+        info,
+        allocatable_memory_bytes=amounts.allocatable[MEMORY].value(),
+        swap_controller=tree.read("", "memory.swap.max") is not None or _swap_in_children(tree),
+    )
+    return Machine(
+        roots=roots,
+        tree=tree,
+        layout=layout,
+        topology=topology,
+        info=info,
+        amounts=amounts,
+        cgroup_settings=settings,
+        reserved_cgroups=reserved_cgroups(
+            tree,
+            layout,
+            config,
+            settings,
+            system_reserved=amounts.resources.system_reserved,
+            kube_reserved=amounts.resources.kube_reserved,
+        ),
+    )
+
+
+def node_amounts(config: Config, info: NodeInfo) -> Amounts:
+    """Return what the configuration makes of a machine's totals; raises UnsuitableMachine."""
+    kubelet = config.kubelet
     capacity = node_capacity(info, kubelet.max_pods, kubelet.pods_per_core)
     resources = NodeResources(
-        capacity={**capacity, PID: Quantity.of(info.pids)},
+        capacity={**capacity, PIDS: Quantity.of(info.pids)},
         system_reserved=_quantities(kubelet.system_reserved),
         kube_reserved=_quantities(kubelet.kube_reserved),
         eviction_hard=kubelet.eviction_hard,
@@ -67,29 +109,11 @@ def read_machine(config: Config, roots: Roots) -> Machine:
     errors = resources.errors()
     if errors:
         raise UnsuitableMachine("\n".join(errors))
-    allocatable = node_allocatable(capacity, resources.reservation)
-    return Machine(
-        roots=roots,
-        tree=tree,
-        layout=CgroupLayout(
-            kubelet.cgroup_root, "systemd" if kubelet.cgroup_driver == "systemd" else "cgroupfs"
-        ),
-        topology=topology,
-        info=info,
-        resources=resources,
-        capacity=capacity,
-        allocatable=allocatable,
-        cgroup_settings=CgroupSettings.from_config(
-            config,
-            info,
-            allocatable_memory_bytes=allocatable["memory"].value(),
-            swap_controller=tree.read("", "memory.swap.max") is not None or _swap_in_children(tree),
-        ),
-    )
+    return Amounts(resources, capacity, node_allocatable(capacity, resources.reservation))
 
 
-def manager_settings(config: Config, machine: Machine) -> ManagerSettings:
-    """Return what the resource managers follow."""
+def manager_settings(config: Config, reservation: ResourceList) -> ManagerSettings:
+    """Return what the resource managers follow on a node that keeps `reservation` from all pods."""
     kubelet = config.kubelet
     return ManagerSettings(
         cpu_manager_policy=kubelet.cpu_manager_policy,
@@ -101,7 +125,7 @@ def manager_settings(config: Config, machine: Machine) -> ManagerSettings:
         topology_manager_policy_options=kubelet.topology_manager_policy_options,
         memory_manager_policy=kubelet.memory_manager_policy,
         reserved_memory=tuple((each.numa_node, each.limits) for each in kubelet.reserved_memory),
-        node_reservation=machine.resources.reservation,
+        node_reservation=reservation,
         reserved_system_cpus=CpuSet.parse(kubelet.reserved_system_cpus),
     )
 
@@ -121,21 +145,12 @@ def live_containers(machine: Machine, records: Iterable[ContainerRecord]) -> tup
     )
 
 
-def reserved_cgroups(config: Config, machine: Machine) -> dict[str, Values]:
-    """Return what enforceNodeAllocatable says of the daemons' own cgroups, by path."""
-    kubelet, settings = config.kubelet, machine.cgroup_settings
-    groups = (
-        ("system-reserved", kubelet.system_reserved_cgroup, machine.resources.system_reserved),
-        ("kube-reserved", kubelet.kube_reserved_cgroup, machine.resources.kube_reserved),
-    )
-    wanted: dict[str, Values] = {}
-    for name, cgroup, reserved in groups:
-        for suffix, compressible_only in (("", False), ("-compressible", True)):
-            if name + suffix in kubelet.enforce_node_allocatable:
-                wanted[machine.layout.reserved(cgroup)] = reserved_values(
-                    reserved, settings, compressible_only=compressible_only
-                )
-    return wanted
+def own_cgroup(proc_root: Path) -> str | None:
+    """Return the agent's own cgroup, relative to the mount."""
+    for line in (proc_root / "self/cgroup").read_text().splitlines():
+        if line.startswith("0::/"):
+            return line.removeprefix("0::/") or None
+    return None
 
 
 def _swap_in_children(tree: CgroupTree) -> bool:

@@ -7,6 +7,7 @@ from nodeagent.cgroup.errors import NoSuchCgroup
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.reconcile import Difference, differences
 from nodeagent.cgroup.values import Values
+from nodeagent.clock import Clock
 
 _MAX = "max"
 # Lowering these below what is used makes the kernel reclaim, and the write lasts as long as that takes.
@@ -35,6 +36,18 @@ class Driver(Protocol):
     async def close(self) -> None:
         """Give up connections; the tree stays as it is."""
         ...
+
+
+def make_driver(name: str, tree: CgroupTree, clock: Clock) -> Driver:
+    """Return the driver that cgroupDriver names; only what it needs is loaded."""
+    if name == "systemd":
+        from nodeagent.cgroup.bus import SystemdBus
+        from nodeagent.cgroup.systemd import SystemdDriver
+
+        return SystemdDriver(tree, SystemdBus(), clock)
+    from nodeagent.cgroup.cgroupfs import CgroupfsDriver
+
+    return CgroupfsDriver(tree, clock)
 
 
 async def apply(tree: CgroupTree, path: str, values: Values) -> tuple[Difference, ...]:

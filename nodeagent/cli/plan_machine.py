@@ -1,25 +1,22 @@
 """The machine a plan is made for: this one, one described by a file, or one made up."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from nodeagent.api.quantity import Quantity, QuantityError
 from nodeagent.api.resources import MEMORY
 from nodeagent.cgroup.layout import CgroupLayout
-from nodeagent.cgroup.limits import PIDS
 from nodeagent.cgroup.settings import CgroupSettings
 from nodeagent.cli.common import CommandError
 from nodeagent.cli.plan import LIVE
 from nodeagent.cli.planning import PlannedNode
 from nodeagent.config import Config
-from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.node import NodeInfo, read_node_info
 from nodeagent.hardware.topology import Topology, TopologyError, load_topology
+from nodeagent.machine import UnsuitableMachine, manager_settings, node_amounts
 from nodeagent.node import node_labels
-from nodeagent.resources.allocatable import NodeResources, node_allocatable, node_capacity
 from nodeagent.resources.errors import OptionError
-from nodeagent.resources.managers import ManagerSettings, ResourceManagers
+from nodeagent.resources.managers import ResourceManagers
 from nodeagent.scheduling.fit import NodeView
 
 DEFAULT_MEMORY_BYTES = 16 << 30
@@ -76,53 +73,23 @@ def _memory_bytes(text: str | None) -> int | None:
 
 def planned_node(config: Config, topology: Topology, info: NodeInfo) -> PlannedNode:
     """The node that the configuration makes of a machine. Raises CommandError where the two do not fit."""
-    kubelet = config.kubelet
-    capacity = node_capacity(info, kubelet.max_pods, kubelet.pods_per_core)
-    resources = NodeResources(
-        capacity={**capacity, PIDS: Quantity.of(info.pids)},
-        system_reserved=_quantities(kubelet.system_reserved),
-        kube_reserved=_quantities(kubelet.kube_reserved),
-        eviction_hard=kubelet.eviction_hard,
-        enforce=frozenset(kubelet.enforce_node_allocatable),
-    )
-    faults = resources.errors()
-    if faults:
-        raise CommandError("\n".join(faults))
-    allocatable = node_allocatable(capacity, resources.reservation)
     try:
-        managers = ResourceManagers(topology, _manager_settings(config, resources), None)
+        amounts = node_amounts(config, info)
+        settings = manager_settings(config, amounts.resources.reservation)
+        managers = ResourceManagers(topology, settings, None)
+    except UnsuitableMachine as error:
+        raise CommandError(str(error)) from error
     except OptionError as error:
         raise CommandError(f"{config.source}: {error}") from error
     name = config.agent.node_name
     return PlannedNode(
         topology=topology,
-        view=NodeView(name, allocatable, node_labels(name, config.agent.node_labels)),
-        layout=CgroupLayout(kubelet.cgroup_root),
+        view=NodeView(name, amounts.allocatable, node_labels(name, config.agent.node_labels)),
+        layout=CgroupLayout(config.kubelet.cgroup_root),
         settings=CgroupSettings.from_config(
-            config, info, allocatable_memory_bytes=allocatable[MEMORY].value(), swap_controller=True
+            config, info, allocatable_memory_bytes=amounts.allocatable[MEMORY].value(), swap_controller=True
         ),
-        capacity=capacity,
-        kubepods=resources.kubepods,
+        capacity=amounts.capacity,
+        kubepods=amounts.resources.kubepods,
         managers=managers,
     )
-
-
-def _manager_settings(config: Config, resources: NodeResources) -> ManagerSettings:
-    kubelet = config.kubelet
-    return ManagerSettings(
-        cpu_manager_policy=kubelet.cpu_manager_policy,
-        cpu_manager_policy_options=kubelet.cpu_manager_policy_options,
-        alpha_options=config.gate("CPUManagerPolicyAlphaOptions"),
-        beta_options=config.gate("CPUManagerPolicyBetaOptions"),
-        topology_manager_policy=kubelet.topology_manager_policy,
-        topology_manager_scope=kubelet.topology_manager_scope,
-        topology_manager_policy_options=kubelet.topology_manager_policy_options,
-        memory_manager_policy=kubelet.memory_manager_policy,
-        reserved_memory=tuple((each.numa_node, each.limits) for each in kubelet.reserved_memory),
-        node_reservation=resources.reservation,
-        reserved_system_cpus=CpuSet.parse(kubelet.reserved_system_cpus),
-    )
-
-
-def _quantities(amounts: Mapping[str, str]) -> dict[str, Quantity]:
-    return {name: Quantity.parse(amount) for name, amount in amounts.items()}

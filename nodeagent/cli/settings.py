@@ -32,20 +32,15 @@ def checked_config(path: Path | None) -> Config:
 
 def start_faults(config: Config) -> Iterator[str]:
     """What thresholds and policy options make impossible, in kubelet's words; no machine is looked at."""
-    from nodeagent.eviction.thresholds import ThresholdError, parse_thresholds
+    from nodeagent.eviction.configured import configured_thresholds
+    from nodeagent.eviction.thresholds import ThresholdError
     from nodeagent.resources.cpu_options import parse_cpu_options
     from nodeagent.resources.errors import OptionError
     from nodeagent.resources.topology_options import parse_topology_settings
 
     kubelet = config.kubelet
     try:
-        parse_thresholds(
-            enforce_node_allocatable=kubelet.enforce_node_allocatable,
-            eviction_hard=kubelet.eviction_hard,
-            eviction_soft=kubelet.eviction_soft,
-            eviction_soft_grace_period=kubelet.eviction_soft_grace_period,
-            eviction_minimum_reclaim=kubelet.eviction_minimum_reclaim,
-        )
+        configured_thresholds(kubelet)
     except ThresholdError as error:
         yield str(error)
     options = kubelet.cpu_manager_policy_options
