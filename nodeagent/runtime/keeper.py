@@ -8,6 +8,7 @@ SIGTERM ends it and leaves the containers running: the next keeper knows them, b
 SIGHUP, for an upgrade, makes it execute itself anew, and loses nothing.
 """
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -135,7 +136,9 @@ def _lock(directory: str) -> None:
 
 
 def _report(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    # where stderr is a file on a full disk there is nobody left to tell
+    with contextlib.suppress(OSError):
+        os.write(2, f"{sentence}\n".encode(errors="replace"))
 
 
 if __name__ == "__main__":
