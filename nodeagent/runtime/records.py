@@ -3,6 +3,7 @@
 A line is `{"put": RECORD}`, the newest one for a container counting, or `{"forget": CONTAINER_ID}`.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -41,6 +42,8 @@ class RecordFile:
         self._lines = 0
         # a record is missing from the file: the disk refused it
         self.behind = False
+        # the file has taken the old one's place, which is yet to reach the disk
+        self._renamed = False
 
     def load(self) -> list[Stored]:
         """Return the newest record of every container; lines that are none are reported and moved aside."""
@@ -72,6 +75,9 @@ class RecordFile:
         """Return when everything appended so far is on the disk."""
         try:
             os.fdatasync(self._descriptor)
+            if self._renamed:
+                _sync_directory(self._directory)
+                self._renamed = False
         except OSError as error:
             self._report(f"{self._path}: {error.strerror}: records may not survive a crash of the machine")
 
@@ -81,22 +87,11 @@ class RecordFile:
 
     def rewrite(self, records: Iterable[str]) -> None:
         """Replace the file by one with these records only; on a full disk the old one stays."""
-        fresh = f"{self._path}.new"
         lines = [f'{{"put":{record}}}\n'.encode() for record in records]
         try:
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-            try:
-                for line in lines:
-                    _write_whole(descriptor, line)
-                os.fsync(descriptor)
-                os.rename(fresh, self._path)
-            except OSError:
-                os.close(descriptor)
-                os.unlink(fresh)
-                raise
-            _sync_directory(self._directory)
+            descriptor = _write_new(self._path, lines)
         except OSError as error:
-            self._report(f"{fresh}: {error.strerror}: the container records are not written anew")
+            self._report(f"{self._path}: {error.strerror}: the container records are not written anew")
             return
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -104,6 +99,7 @@ class RecordFile:
         self._size_bytes = sum(map(len, lines))
         self._lines = len(lines)
         self.behind = False
+        self._renamed = True
 
     def _append(self, text: str, lines: int) -> None:
         data = text.encode()
@@ -111,9 +107,10 @@ class RecordFile:
             _write_whole(self._descriptor, data)
         except OSError as error:
             self._report(f"{self._path}: {error.strerror}: a container's record is not written")
-            # what was written of it would spoil the next line
-            os.ftruncate(self._descriptor, self._size_bytes)
             self.behind = True
+            # what was written of it would spoil the next line, unless the file is replaced before
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size_bytes)
             return
         self._size_bytes += len(data)
         self._lines += lines
@@ -151,6 +148,23 @@ def _apply(line: bytes, found: dict[str, Stored]) -> bool:
         return False
     found[stored.spec.container_id] = stored
     return True
+
+
+def _write_new(path: str, lines: list[bytes]) -> int:
+    """Put a file with these lines in another's place, and return it open for more."""
+    fresh = f"{path}.new"
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    try:
+        for line in lines:
+            _write_whole(descriptor, line)
+        os.fsync(descriptor)
+        os.rename(fresh, path)
+    except OSError:
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
+    return descriptor
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:
