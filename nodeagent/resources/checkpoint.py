@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,11 +70,11 @@ class StateFile:
         except OSError as error:
             raise self.error(f"it cannot be read: {error.strerror}") from error
 
-    def write(self, data: bytes) -> bool:
+    def write(self, content: Callable[[], bytes]) -> bool:
         """Replace the content; say whether that was done. Raises OSError."""
         if self.problem and not self.is_missing:
             return False
-        write_atomically(self.path, data)
+        write_atomically(self.path, content())
         self.problem = None
         return True
 
@@ -98,15 +99,15 @@ class NoFile(StateFile):
     def read(self) -> bytes | None:
         return None
 
-    def write(self, data: bytes) -> bool:
+    def write(self, content: Callable[[], bytes]) -> bool:
         return True
 
 
 def checksum(text: str) -> int:
     """Return the 32-bit FNV-1a of Go's spelling of a checkpoint."""
-    value = FNV_OFFSET
+    value, prime, low = FNV_OFFSET, FNV_PRIME, 0xFFFFFFFF
     for byte in text.encode():
-        value = (value ^ byte) * FNV_PRIME & 0xFFFFFFFF
+        value = (value ^ byte) * prime & low
     return value
 
 

@@ -96,9 +96,10 @@ class CpuAssigner:
 
     def _take_by_uncore(self, packing: "_Packing") -> None:
         """Take whole caches while an average one is not too many, then the exact rest out of one cache."""
-        for _, uncore, _ in list(self._uncores_in_order(packing.free)):
-            if packing.missing >= self._topology.cpus_per_uncore:
-                packing.take_whole("uncore cache", self._uncores_in_order(packing.free))
+        uncores = list(self._uncores_in_order(packing.free))
+        if packing.missing >= self._topology.cpus_per_uncore:
+            packing.take_whole("uncore cache", uncores)
+        for _, uncore, _ in uncores:
             if not packing.missing:
                 return
             part = self._part_of_uncore(uncore, packing.free, packing.missing)

@@ -65,7 +65,7 @@ class CpuManager:
     def save(self) -> None:
         """Write the state if it changed or is gone: default set and entries in one step."""
         changed = self.state != self._saved or self._file.is_missing
-        if changed and self._file.write(cpu_checkpoint.encode(self._name, self.state)):
+        if changed and self._file.write(lambda: cpu_checkpoint.encode(self._name, self.state)):
             self._saved = self.state
 
     def reusable(self, pod_uid: str) -> CpuSet:

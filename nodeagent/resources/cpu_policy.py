@@ -248,15 +248,15 @@ class StaticCpuPolicy:
         needed = sum(1 << numa for numa, cpus in numas.items() if cpus & reusable.mask)
         missing = number - len(reusable)
         least = self._least_nodes(number)
-        return tuple(
-            Hint(mask, mask.bit_count() == least or self._aligned_by_socket(mask, least))
-            for mask in self._masks.masks
-            if needed & ~mask == 0 and free[mask] >= missing
-        )
+        masks = [mask for mask in self._masks.masks if needed & ~mask == 0 and free[mask] >= missing]
+        if self._options.align_by_socket:
+            return tuple(
+                Hint(mask, mask.bit_count() == least or self._aligned_by_socket(mask, least))
+                for mask in masks
+            )
+        return tuple(Hint(mask, mask.bit_count() == least) for mask in masks)
 
     def _aligned_by_socket(self, nodes: int, least: int) -> bool:
-        if not self._options.align_by_socket:
-            return False
         cpus = self._on_nodes(nodes)
         touched = sum(1 for socket in self._topology.sockets.values() if socket & cpus)
         numas_per_socket = max(1, len(self._topology.numas) // len(self._topology.sockets))

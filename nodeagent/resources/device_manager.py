@@ -71,9 +71,7 @@ class DeviceManager:
         """Write the holdings if they changed, or their unusable file is gone."""
         if self.state == self._saved and not (self._file.problem and self._file.is_missing):
             return
-        entries = msgspec.json.encode(self.state, order="sorted")
-        content = b'{"entries":%s,"checksum":%d}' % (entries, checksum(entries.decode()))
-        if self._file.write(content):
+        if self._file.write(lambda: _encode(self.state)):
             self._saved = self.state
 
     def devices_of(self, pod_uid: str, container: str) -> tuple[Device, ...]:
@@ -212,6 +210,11 @@ class DeviceManager:
 
     def _count_on(self, mask: int, devices: Iterable[Device]) -> int:
         return sum(any(mask >> node & 1 for node in device.numa_nodes) for device in devices)
+
+
+def _encode(holdings: Holdings) -> bytes:
+    entries = msgspec.json.encode(holdings, order="sorted")
+    return b'{"entries":%s,"checksum":%d}' % (entries, checksum(entries.decode()))
 
 
 def _load(file: StateFile) -> Holdings:

@@ -43,7 +43,7 @@ class MemoryManager:
     def save(self) -> None:
         """Write the state if it changed: books and entries in one step."""
         changed = self.state != self._saved or self._file.is_missing
-        if changed and self._file.write(memory_checkpoint.encode(self._name, self.state)):
+        if changed and self._file.write(lambda: memory_checkpoint.encode(self._name, self.state)):
             self._saved = self.state
 
     def container_hints(self, pod: PodRequest, container: ContainerRequest) -> Hints:

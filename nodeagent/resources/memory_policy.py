@@ -1,7 +1,7 @@
 """The Static policy: from which NUMA nodes a container gets its memory, as decisions on a state value."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,46 +54,54 @@ class StaticMemoryPolicy:
             raise AllocationError("[memorymanager] failed to represent quantity as int64")
         sizes = dict(container.memory)
         mask, extended = self._choose(state, pod, sizes, affinity)
-        if self._violates_groups(state.machine, mask):
+        if _Groups(state.machine).violated_by(mask):
             raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
         nodes = self._nodes[mask]
         blocks = tuple(Block(nodes, kind, size) for kind, size in sizes.items())
+        reusable = _reusable(state, pod)
         for block in blocks:
-            reusable = _reusable(state, pod, nodes, block.kind)
-            state = state.reserve(nodes, block.kind, max(0, block.size - reusable))
+            needed = max(0, block.size - reusable.get((mask, block.kind), 0))
+            state = state.reserve(nodes, block.kind, needed)
         state = _without_reused(state, pod, container, blocks)
         state = state.with_blocks(pod.uid, container.name, blocks)
         return state, MemoryAllocation(blocks, affinity.mask, affinity.preferred, extended)
 
     def _choose(self, state: MemoryState, pod: PodRequest, sizes: Sizes, affinity: Hint) -> tuple[int, bool]:
         """Return the nodes to take, and whether the affinity's had too little and were added to."""
-        hints = self._hints(state, pod, sizes).get(MEMORY, ())
-        mask = affinity.mask
+        mask, preferred = affinity
         if mask is None or not self._known(sizes):
-            default = _best(hints)
+            default = self._best(state, pod, sizes)
             if default is None:
                 raise AllocationError(
                     "[memorymanager] failed to get the default NUMA affinity, "
                     "no NUMA nodes with enough memory is available"
                 )
-            if affinity.preferred and not default.preferred:
+            if preferred and not default.preferred:
                 raise AllocationError("[memorymanager] failed to find the default preferred hint")
-            # The best hint's own preference counts from here on, as it stands in for the affinity.
-            affinity = default
-            mask = default.mask
-        assert mask is not None
-        if all(
-            sum(state.machine[node].free(kind) for node in bits(mask)) >= size for kind, size in sizes.items()
-        ):
+            # From here on it stands in for the affinity, with its own preference.
+            mask, preferred = default.mask or 0, default.preferred
+        if self._holds(state.machine, mask, sizes):
             return mask, False
-        wider = _best(hint for hint in hints if hint.mask is not None and mask & ~hint.mask == 0)
-        if wider is None or wider.mask is None:
+        wider = self._best(state, pod, sizes, within=mask)
+        if wider is None:
             raise AllocationError(
                 "[memorymanager] failed to find NUMA nodes to extend the current topology hint"
             )
-        if affinity.preferred and not wider.preferred:
+        if preferred and not wider.preferred:
             raise AllocationError("[memorymanager] failed to find the extended preferred hint")
-        return wider.mask, wider.mask != mask
+        return wider.mask or 0, wider.mask != mask
+
+    def _holds(self, machine: Machine, mask: int, sizes: Sizes) -> bool:
+        """Whether the nodes have the sizes free, without what init containers leave."""
+        return all(
+            sum(machine[node].free(kind) for node in bits(mask)) >= size for kind, size in sizes.items()
+        )
+
+    def _best(self, state: MemoryState, pod: PodRequest, sizes: Sizes, within: int = 0) -> Hint | None:
+        """Return the best own hint that holds the nodes `within`: preferred, then fewer, then lower nodes."""
+        hints = self._hints(state, pod, sizes).get(MEMORY, ())
+        suitable = [hint for hint in hints if hint.mask is not None and within & ~hint.mask == 0]
+        return min(suitable, key=lambda hint: (not hint.preferred, *_narrowness(hint)), default=None)
 
     def container_hints(self, state: MemoryState, pod: PodRequest, container: ContainerRequest) -> Hints:
         if not container.memory:
@@ -122,15 +130,16 @@ class StaticMemoryPolicy:
         machine = state.machine
         allocatable = self._sums(sizes, lambda node, kind: node.allocatable(kind), machine)
         free = self._sums(sizes, lambda node, kind: node.free(kind), machine)
+        reusable = _reusable(state, pod)
+        groups = _Groups(machine)
         least = len(machine)
         masks = []
         for mask in self._masks.masks:
             if any(allocatable[kind][mask] < size for kind, size in sizes.items()):
                 continue
             least = min(least, mask.bit_count())
-            if self._allowed(machine, mask) and all(
-                free[kind][mask] + _reusable(state, pod, self._nodes[mask], kind) >= size
-                for kind, size in sizes.items()
+            if groups.allow(mask) and all(
+                free[kind][mask] + reusable.get((mask, kind), 0) >= size for kind, size in sizes.items()
             ):
                 masks.append(mask)
         hints = tuple(Hint(mask, mask.bit_count() == least) for mask in masks)
@@ -143,20 +152,6 @@ class StaticMemoryPolicy:
             kind: self._masks.sums({number: figure(node, kind) for number, node in machine.items()})
             for kind in sizes
         }
-
-    def _allowed(self, machine: Machine, mask: int) -> bool:
-        """A node belongs either to one group or to itself."""
-        nodes = self._nodes[mask]
-        if len(nodes) == 1:
-            return len(machine[nodes[0]].cells) == 1
-        return not self._violates_groups(machine, mask)
-
-    def _violates_groups(self, machine: Machine, mask: int) -> bool:
-        """A single node is not tested: the affinity may force one that belongs to a group."""
-        nodes = self._nodes[mask]
-        return len(nodes) > 1 and any(
-            machine[node].assignments and machine[node].cells != nodes for node in nodes
-        )
 
     def _known(self, sizes: Sizes) -> bool:
         """Whether the machine has every kind of memory that is asked for."""
@@ -199,14 +194,13 @@ def pod_memory(pod: PodRequest) -> Sizes:
     return {kind: max(largest.get(kind, 0), sidecars[kind] + apps[kind]) for kind in sorted(set(kinds))}
 
 
-def _reusable(state: MemoryState, pod: PodRequest, nodes: tuple[int, ...], kind: str) -> int:
-    """Return what the pod's init containers hold on exactly these nodes: the next container may have it."""
-    return sum(
-        block.size
-        for container in pod.of_kind(Kind.INIT)
-        for block in state.blocks_of(pod.uid, container.name) or ()
-        if block.nodes == nodes and block.kind == kind
-    )
+def _reusable(state: MemoryState, pod: PodRequest) -> dict[tuple[int, str], int]:
+    """Return what the pod's init containers hold, by exact nodes and kind: the next container may have it."""
+    held: Counter[tuple[int, str]] = Counter()
+    for container in pod.of_kind(Kind.INIT):
+        for block in state.blocks_of(pod.uid, container.name) or ():
+            held[node_mask(block.nodes), block.kind] += block.size
+    return held
 
 
 def _without_reused(
@@ -237,7 +231,28 @@ def _hints_of_blocks(blocks: tuple[Block, ...], sizes: Sizes) -> Hints:
     return {block.kind: (Hint(node_mask(block.nodes), True),) for block in blocks}
 
 
-def _best(hints: Iterable[Hint]) -> Hint | None:
-    """A preferred hint wins, then fewer nodes, then the lower ones."""
-    given = [(not hint.preferred, hint.mask.bit_count(), hint.mask, hint) for hint in hints if hint.mask]
-    return min(given)[-1] if given else None
+def _narrowness(hint: Hint) -> tuple[int, int]:
+    mask = hint.mask or 0
+    return mask.bit_count(), mask
+
+
+class _Groups:
+    """Which sets of nodes may be taken: a node serves either one group of nodes, or itself alone."""
+
+    def __init__(self, machine: Machine) -> None:
+        used = [(number, node) for number, node in machine.items() if node.assignments]
+        self._alone = node_mask(number for number, node in used if len(node.cells) == 1)
+        self._group_of = {number: node_mask(node.cells) for number, node in used if len(node.cells) > 1}
+        self._grouped = node_mask(self._group_of)
+
+    def allow(self, mask: int) -> bool:
+        """Whether hints may offer these nodes: no single node out of a group either."""
+        return not self.violated_by(mask) and not (mask.bit_count() == 1 and mask & self._grouped)
+
+    def violated_by(self, mask: int) -> bool:
+        """A single node violates nothing: an affinity may force one that belongs to a group."""
+        if mask.bit_count() == 1:
+            return False
+        return mask & self._alone != 0 or any(
+            self._group_of[number] != mask for number in bits(mask & self._grouped)
+        )
