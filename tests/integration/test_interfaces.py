@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.integration.node import CONFIG, Node
-from tests.integration.observed import Pod, leaf_of, memory_total_bytes, slice_of
+from tests.integration.node import CONFIG, MANIFESTS, Node
+from tests.integration.observed import SLICES, Pod, leaf_of, memory_total_bytes, read_tree, slice_of
 from tests.integration.workload import container, of_each_class, pod
 
 LABELS = {"id", "name", "image", "container", "pod", "namespace"}
@@ -179,16 +179,23 @@ class TestCommands:
         assert (run.returncode, run.stderr) == (1, refused.stderr)
         assert "Traceback" not in refused.stderr
 
-    def test_plan(self, shared_node: Node) -> None:
-        good = pod("good", container(limits={"cpu": "1", "memory": "64Mi"}))
+    def test_plan(self, shared_node: Node, pods: dict[str, Pod]) -> None:
+        """What is planned is what is there: the same slices and leaves, the same values."""
+        planned = json.loads(shared_node.run(f"nodeagent plan {MANIFESTS}/*.yaml --config {CONFIG} -o json"))
+        levels = [*planned["node"]["cgroups"]]
+        for each in planned["pods"]:
+            levels += [each["cgroup"], *(one["cgroup"] for one in each["containers"])]
+        tree = read_tree(shared_node)
+        assert sorted(level["path"] for level in levels) == sorted(tree)
+        for level in levels:
+            found = {file: tree[level["path"]].get(file) for file in level["values"]}
+            # The QoS levels follow which pods there are.
+            if level["path"] not in SLICES.values():
+                assert found == level["values"], level["path"]
+
         large = pod("large", container(requests={"cpu": "64"}))
-        shared_node.write("/root/plan.yaml", "\n---\n".join(map(json.dumps, (good, large))))
-        shared_node.write("/root/good.yaml", json.dumps(good))
-        planned = shared_node.run(f"nodeagent plan /root/good.yaml --config {CONFIG}")
-        for part in ("good", "Guaranteed", "cpu.max", "100000 100000", str(64 << 20), "321"):
-            assert part in planned
-        both = shared_node.machine.ssh(f"nodeagent plan /root/plan.yaml --config {CONFIG}")
-        assert both.returncode == 1
-        assert "OutOfcpu" in both.stdout + both.stderr
-        assert "Guaranteed" in both.stdout
-        json.loads(shared_node.run(f"nodeagent plan /root/good.yaml --config {CONFIG} -o json"))
+        shared_node.write("/root/plan.yaml", "\n---\n".join(map(json.dumps, (pod("good"), large))))
+        refused = shared_node.machine.ssh(f"nodeagent plan /root/plan.yaml --config {CONFIG}")
+        assert refused.returncode == 1
+        for part in ("BestEffort, admitted", "OutOfcpu", "2 pods: 1 admitted, 1 refused"):
+            assert part in refused.stdout

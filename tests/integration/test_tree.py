@@ -56,6 +56,9 @@ UNRECORDED = {
     "cpu.weight": "1",
     "memory.max": str(20 << 20),
     "cpuset.cpus": "0,3",
+    "cpuset.cpus.effective": "0,3",
+    "memory.swap.max": "0",
+    "memory.oom.group": "1",
     "oom_score_adj": "999",
 }
 
@@ -104,7 +107,7 @@ def recorded_leaf(name: str, container_name: str) -> dict[str, str]:
     parent = recorded_slice(name)
     if name == "b3":
         leaf = next(values for path, values in RECORDED_TREE.items() if path.startswith(f"{parent}/"))
-        return leaf | UNRECORDED | {"memory.swap.max": "0", "memory.oom.group": "1"}
+        return leaf | UNRECORDED
     score = RECORDED_CONTAINERS[name, container_name]
     for path, values in RECORDED_TREE.items():
         if path.startswith(f"{parent}/") and values["procs"][0]["oom_score_adj"] == score:
@@ -135,19 +138,23 @@ def test_every_value_at_every_level_is_kubelets(shared_node: Node, pods: dict[st
     assert len(compared) >= 14
     wanted = {path: {file: values[file] for file in compared} for path, values in expected.items()}
 
-    def difference() -> Tree:
-        tree = read_tree(shared_node, compared)
-        found = {path: {file: tree[path].get(file, "-") for file in compared} for path in tree}
-        return {path: found.get(path, {}) for path in wanted | found if found.get(path) != wanted.get(path)}
+    def differences() -> dict[str, tuple[str | None, str | None]]:
+        """What is, and what should be, by file."""
+        found, pairs = read_tree(shared_node, compared), {}
+        for path in wanted | found:
+            for file in compared:
+                pair = found.get(path, {}).get(file), wanted.get(path, {}).get(file)
+                if pair[0] != pair[1]:
+                    pairs[f"{path}/{file}"] = pair
+        return pairs
 
     # Those that share CPUs leave those that g2 got, even if they were here first.
     with suppress(AssertionError):
-        shared_node.wait(lambda: not difference(), timeout=60)
-    unlike = difference()
-    assert unlike == {path: wanted.get(path) for path in unlike}
+        shared_node.wait(lambda: not differences(), timeout=60)
+    assert differences() == {}
 
     for path, values in read_tree(shared_node, [CONTROLLERS]).items():
-        handed_on = set(values[CONTROLLERS].split())
+        handed_on = set(values.get(CONTROLLERS, "").split())
         needed = set() if path.endswith(".scope") else {"cpuset", "cpu", "io", "memory", "hugetlb", "pids"}
         assert needed <= handed_on, path
 
