@@ -87,7 +87,7 @@ def test_a_whole_pod_on_1024_cpus(kept: bool, tmp_path: Path) -> None:
         reserved_memory=tuple((node, {"memory": Quantity.parse("1Gi")}) for node in range(8)),
     )
     managers = ResourceManagers(topology, settings, tmp_path if kept else None)
-    running = [pod(f"running-{index}", container("own", "4", "1Gi")) for index in range(100)]
+    running = [pod(f"running-{index}", container("own", "4", "1Gi")) for index in range(30)]
     for index, each in enumerate(running):
         assert managers.admit(each, running[:index]).admitted
     new = pod(
