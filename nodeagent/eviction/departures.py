@@ -99,6 +99,11 @@ class Departures:
         for task in self._tasks:
             task.cancel()
 
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nobody is leaving."""
+        return not self._leaving
+
     def includes(self, pod_uid: str) -> bool:
         """Tell whether a pod is leaving."""
         return pod_uid in self._leaving
@@ -107,9 +112,14 @@ class Departures:
         """Tell whether a pod is leaving without any time of grace."""
         return pod_uid in self._leaving and self._leaving[pod_uid].immediate
 
-    def any_killed(self) -> bool:
-        """Tell whether something will come back soon."""
-        return any(pod.immediate for pod in self._leaving.values())
+    def any_giving_back(self, now: float) -> bool:
+        """Tell whether memory or PIDs will come back any moment."""
+        return any(
+            pod.immediate
+            and pod.scarcity.resource in (Resource.MEMORY, Resource.PIDS)
+            and now - pod.since < PATIENCE_SECONDS[pod.scarcity.resource]
+            for pod in self._leaving.values()
+        )
 
     def any_for(self, resource: Resource) -> bool:
         """Tell whether a pod is leaving for the sake of a resource."""

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
 
 from msgspec.structs import replace as with_changes
 
@@ -15,6 +14,7 @@ from nodeagent.eviction.counters import EvictionCounters
 from nodeagent.eviction.departures import Departures, Scarcity
 from nodeagent.eviction.local_storage import has_storage_limits
 from nodeagent.eviction.manager import (
+    Choice,
     Eviction,
     Policy,
     Reclaim,
@@ -25,67 +25,28 @@ from nodeagent.eviction.manager import (
     short_of,
     synchronise,
 )
+from nodeagent.eviction.node import Node
 from nodeagent.eviction.pace import Pace
 from nodeagent.eviction.ranking import StatsByUid
-from nodeagent.eviction.record import EvictionRecord, Pressure, candidates_of, pressure_of, record_of
+from nodeagent.eviction.record import Pressure, candidates_of, pressure_of, record_of
+from nodeagent.eviction.restraint import Restraint
 from nodeagent.eviction.signals import (
     RESOURCES,
-    Condition,
     Filesystem,
     Observation,
     Observations,
     Resource,
-    Signal,
     observe,
     observe_hot,
 )
 from nodeagent.eviction.thresholds import Threshold
-from nodeagent.stats.hot import HotSample
-from nodeagent.stats.summary import PodStats, Summary
+from nodeagent.stats.summary import Summary
 
 RETURNING_POLL_SECONDS = 0.005
-FUTILE_SECONDS = 1.0
 NEAR_SECONDS = 5.0
-
-
-class Node(Protocol):
-    """What the loop needs from the rest of the agent."""
-
-    def sample(self) -> HotSample:
-        """Look at the root figures, quickly."""
-        ...
-
-    def summary(self, pods: Sequence[Pod]) -> Summary:
-        """Measure the node and these pods, each container and its files included."""
-        ...
-
-    def pod_usage(self, pods: Sequence[Pod]) -> Sequence[PodStats]:
-        """Measure memory and processes of these pods as wholes: an eviction waits for it."""
-        ...
-
-    def active_pods(self) -> Sequence[Pod]:
-        """Return the pods that use the node."""
-        ...
-
-    async def evict(self, eviction: Eviction) -> None:
-        """End a pod; return when its processes are gone and what it held is free. Raises CgroupError."""
-        ...
-
-    async def reclaim(self, what: Reclaim) -> None:
-        """Free what can be freed without ending a pod."""
-        ...
-
-    def conditions_changed(self, conditions: frozenset[Condition]) -> None:
-        """Take note of the node's conditions."""
-        ...
-
-    def attempting_to_reclaim(self, resource: Resource) -> None:
-        """Take note that something is being done about a resource."""
-        ...
-
-    def recorded(self, record: EvictionRecord) -> None:
-        """Keep a record: once when a pod is chosen, and again when it is gone."""
-        ...
+# Memory that is nearly where it was is nearly as far from its end: three percent of the way pay for two.
+CALM_MARGIN = 0.95
+CALM_REACTIONS = 2.0
 
 
 class EvictionLoop:
@@ -106,14 +67,17 @@ class EvictionLoop:
         self._clock = clock
         self._policy = policy
         self._thresholds = policy.effective_thresholds
+        self._memory_thresholds = tuple(filter(_is_of_memory, self._thresholds))
+        self._other_thresholds = tuple(each for each in self._thresholds if not _is_of_memory(each))
         self._pace = pace
         self._filesystems = filesystems
         self._pedal = pedal
         self._departures = Departures(clock, self.counters, node.evict, node.recorded, self.wake)
         self._reclaiming: dict[Resource, asyncio.Task[None]] = {}
-        self._futile_until: dict[Signal, float] = {}
-        self._announced_at: dict[Resource, float] = {}
+        self._restraint = Restraint(pace.interval_seconds)
         self._round_due = clock.monotonic()
+        self._calm_until = 0.0
+        self._calm_seconds = 0.0
         self._task: asyncio.Task[None] | None = None
         self._is_asleep = False
         self._is_woken = False
@@ -134,10 +98,13 @@ class EvictionLoop:
         if self._is_asleep and not self._is_woken and self._task is not None:
             self._task.cancel()
         self._is_woken = True
+        self._calm_until = 0.0
 
     def step(self) -> float:
         """Look once, begin what is called for, and return how many seconds it is safe to sleep."""
         began = self._clock.monotonic()
+        if began < self._calm_until and self._node.is_calm():
+            return max(min(self._calm_seconds, self._calm_until - began), self._pace.shortest_seconds)
         self._departures.collect()
         observations = self._look(began)
         short = self._short_of(observations, began)
@@ -172,11 +139,13 @@ class EvictionLoop:
                 self._reclaiming.pop(resource).result()
         if self._pedal is None:
             return
-        memory = [each for each in self._thresholds if RESOURCES[each.signal] is Resource.MEMORY]
-        if any(self._pace.is_near(each, observations, NEAR_SECONDS) for each in memory):
+        if self._is_memory_near(observations, NEAR_SECONDS):
             self._pedal.prepare(now)
-        elif Resource.MEMORY not in scarce and not self._departures.any_killed():
+        elif Resource.MEMORY not in scarce and self._departures.is_empty:
             self._pedal.release()
+
+    def _is_memory_near(self, observations: Observations, seconds: float) -> bool:
+        return any(self._pace.is_near(each, observations, seconds) for each in self._memory_thresholds)
 
     def _look(self, now: float) -> Observations:
         observations = observe_hot(self._node.sample(), self._clock.now(), self._filesystems)
@@ -189,7 +158,7 @@ class EvictionLoop:
 
     def _adjusted(self, observations: Observations, now: float) -> Observations:
         """Count what killed pods will give back as available."""
-        if not self._departures.any_killed():
+        if self._departures.is_empty:
             return observations
         return {
             signal: replace(
@@ -210,7 +179,7 @@ class EvictionLoop:
         resource = RESOURCES[threshold.signal]
         reclaim = self._reclaiming.get(resource)
         return (
-            now < self._futile_until.get(threshold.signal, now)
+            now < self._restraint.until(threshold.signal)
             or (reclaim is not None and not reclaim.done())
             # One pod at a time: those with grace are waited for, unless a hard threshold is crossed.
             or (not threshold.is_hard and self._departures.any_for(resource))
@@ -242,43 +211,49 @@ class EvictionLoop:
                 return
 
     def _act(self, threshold: Threshold, observations: Observations, now: float) -> None:
-        self._announce(RESOURCES[threshold.signal], now)
+        resource = RESOURCES[threshold.signal]
+        if self._restraint.may_announce(resource, now):
+            self._node.attempting_to_reclaim(resource)
         if self._is_reclaim_enough(threshold, observations):
             return
-        if self._pedal is not None and RESOURCES[threshold.signal] is Resource.MEMORY:
+        if self._pedal is not None and resource is Resource.MEMORY:
             self._pedal.press(now)
-        pods = [pod for pod in self._node.active_pods() if not self._is_going(pod, threshold)]
         observed = observations[threshold.signal]
+        choice = self._choose(threshold, observed)
+        if choice.eviction is None:
+            self._restraint.found_nobody(threshold.signal, now)
+        elif self._restraint.may_evict(threshold, observed, choice.usage, now):
+            self._evict(threshold, observed, choice.eviction, choice, now)
+
+    def _choose(self, threshold: Threshold, observed: Observation) -> Choice:
+        pods = [pod for pod in self._node.active_pods() if not self._is_going(pod, threshold)]
         choice = choose(self._policy, threshold, observed, pods, self._usage(threshold, pods))
         if choice.eviction is None:
-            self._futile_until[threshold.signal] = now + FUTILE_SECONDS
-            return
+            return choice
+        # What each container used is only read for the message.
         victim = choice.eviction.pod
-        # Only the message needs to know what each container used.
         stats = _by_uid(self._node.summary([victim]))
-        eviction = choose(self._policy, threshold, observed, [victim], stats).eviction or choice.eviction
+        return replace(choice, eviction=choose(self._policy, threshold, observed, [victim], stats).eviction)
+
+    def _evict(
+        self, threshold: Threshold, observed: Observation, eviction: Eviction, choice: Choice, now: float
+    ) -> None:
         record = with_changes(
             record_of(eviction, self._clock.now()),
             pressure=self._pressure(threshold, observed, now),
             candidates=candidates_of(self._policy, choice),
         )
-        usage = next(each.usage for each in choice.candidates if each.pod is victim)
         decided = self._clock.monotonic()
         # What was left when the pod was chosen counts from here, however long the choice took.
-        scarcity = Scarcity(RESOURCES[threshold.signal], usage, self._look(decided))
+        scarcity = Scarcity(RESOURCES[threshold.signal], choice.usage, self._look(decided))
         self._departures.begin(eviction, record, scarcity, decided)
+        self._restraint.evicted(RESOURCES[threshold.signal], decided)
         self._pace.react(decided, decided - now)
 
     def _usage(self, threshold: Threshold, pods: Sequence[Pod]) -> StatsByUid:
         if RESOURCES[threshold.signal] in (Resource.MEMORY, Resource.PIDS):
             return {stats.pod_ref.uid: stats for stats in self._node.pod_usage(pods)}
         return _by_uid(self._node.summary(pods))
-
-    def _announce(self, resource: Resource, now: float) -> None:
-        last = self._announced_at.get(resource)
-        if last is None or now - last >= self._pace.interval_seconds:
-            self._announced_at[resource] = now
-            self._node.attempting_to_reclaim(resource)
 
     def _is_reclaim_enough(self, threshold: Threshold, observations: Observations) -> bool:
         """Reclaim on the node first, beside the loop; tell whether to leave the pods alone for now."""
@@ -316,18 +291,34 @@ class EvictionLoop:
         )
 
     def _sleep_seconds(self, now: float, short: Sequence[Threshold], observations: Observations) -> float:
-        seconds = min(self._pace.sleep_seconds(now, self._thresholds, observations), self._round_due - now)
-        for threshold in short:
-            grace_ends = self.state.first_observed.get(threshold, now) + threshold.grace_period_seconds
-            if now < grace_ends:
-                seconds = min(seconds, grace_ends - now)
-            elif not self._is_held(threshold, now):
-                seconds = 0.0
-            elif (futile_until := self._futile_until.get(threshold.signal, now)) > now:
-                seconds = min(seconds, futile_until - now)
-        if self._departures.any_killed():
-            seconds = min(seconds, RETURNING_POLL_SECONDS)
-        return max(seconds, self._pace.shortest_seconds)
+        memory = self._pace.sleep_seconds(now, self._memory_thresholds, observations)
+        rest = self._pace.sleep_seconds(now, self._other_thresholds, observations)
+        rest = min(rest, self._round_due - now, *(self._held_seconds(threshold, now) for threshold in short))
+        if self._departures.any_giving_back(now):
+            rest = min(rest, RETURNING_POLL_SECONDS)
+        # While memory is calm, the next looks need only make sure that it still is.
+        is_calm = (
+            not short
+            and memory > CALM_REACTIONS * self._pace.reaction_seconds(now)
+            and not self._is_memory_near(observations, self._pace.interval_seconds)
+        )
+        self._calm_until = now + rest if is_calm else 0.0
+        self._calm_seconds = CALM_MARGIN * memory
+        return max(min(memory, rest), self._pace.shortest_seconds)
+
+    def _held_seconds(self, threshold: Threshold, now: float) -> float:
+        """Return how long nothing is to be done about a threshold that is crossed."""
+        grace_ends = self.state.first_observed.get(threshold, now) + threshold.grace_period_seconds
+        if now < grace_ends:
+            return grace_ends - now
+        restrained_until = self._restraint.until(threshold.signal)
+        if now < restrained_until:
+            return restrained_until - now
+        return self._pace.interval_seconds if self._is_held(threshold, now) else 0.0
+
+
+def _is_of_memory(threshold: Threshold) -> bool:
+    return RESOURCES[threshold.signal] is Resource.MEMORY
 
 
 def _by_uid(summary: Summary) -> StatsByUid:

@@ -189,6 +189,14 @@ class Choice:
     eviction: Eviction | None
     candidates: tuple[Candidate, ...]
 
+    @property
+    def usage(self) -> int:
+        """What the chosen pod uses of the scarce resource."""
+        eviction = self.eviction
+        if eviction is None:
+            return 0
+        return next(each.usage for each in self.candidates if each.pod is eviction.pod)
+
 
 def choose(
     policy: Policy, acting: Threshold, observed: Observation, pods: Iterable[Pod], stats: StatsByUid

@@ -10,6 +10,8 @@ from nodeagent.stats.filesystem import FilesystemSample, read_filesystem
 from nodeagent.stats.kept_file import KeptFile, parse_number, value_of
 from nodeagent.stats.node import KIBIBYTE, ProcessNumbers
 
+CALM_SHARE = 0.02
+"""Memory is calm while it has moved by less than this share of what was available."""
 _READ = os.O_RDONLY | os.O_CLOEXEC
 
 
@@ -58,18 +60,30 @@ class HotReader:
         self._pods_limit = cgroup(pods_cgroup, "memory.max")
         self._pods_stat = cgroup(pods_cgroup, "memory.stat")
         self._filesystems = tuple(map(str, filesystems))
+        self._last: HotSample | None = None
+        self._last_pods_usage: int | None = None
 
     def sample(self) -> HotSample:
         """Read everything once."""
         meminfo = self._meminfo.read()
-        available = value_of(meminfo, b"\nMemAvailable:")
-        return HotSample(
+        self._last_pods_usage = parse_number(self._pods_usage.read())
+        self._last = HotSample(
             node_memory=self._node_memory(meminfo),
-            kernel_available_bytes=None if available is None else available * KIBIBYTE,
-            pods_memory=self._pods_memory(),
+            kernel_available_bytes=_kernel_available(meminfo),
+            pods_memory=self._pods_memory(self._last_pods_usage),
             processes=self._processes(),
             filesystems=tuple(read_filesystem(path) for path in self._filesystems),
         )
+        return self._last
+
+    def is_calm(self) -> bool:
+        """Tell whether memory has hardly moved since the last sample; this takes two reads."""
+        before = self._last.kernel_available_bytes if self._last is not None else None
+        available = _kernel_available(self._meminfo.read())
+        if before is None or available is None:
+            return False
+        grown = (parse_number(self._pods_usage.read()) or 0) - (self._last_pods_usage or 0)
+        return max(before - available, grown) <= CALM_SHARE * before
 
     def close(self) -> None:
         """Give all descriptors back."""
@@ -95,8 +109,8 @@ class HotReader:
         hugepages = (value_of(meminfo, b"\nHugetlb:") or 0) * KIBIBYTE
         return HotMemory(capacity, max(capacity - working_set - hugepages, 0))
 
-    def _pods_memory(self) -> HotMemory | None:
-        limit, usage = parse_number(self._pods_limit.read()), parse_number(self._pods_usage.read())
+    def _pods_memory(self, usage: int | None) -> HotMemory | None:
+        limit = parse_number(self._pods_limit.read())
         inactive = value_of(self._pods_stat.read(), b"\ninactive_file ")
         if limit is None or usage is None or inactive is None:
             return None
@@ -107,3 +121,8 @@ class HotReader:
         fields = self._loadavg.read().split()
         count = parse_number(fields[3].rpartition(b"/")[2]) if len(fields) > 3 else None
         return None if not limits or count is None else ProcessNumbers(min(limits), count)
+
+
+def _kernel_available(meminfo: bytes) -> int | None:
+    available = value_of(meminfo, b"\nMemAvailable:")
+    return None if available is None else available * KIBIBYTE

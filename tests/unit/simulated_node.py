@@ -125,6 +125,8 @@ class SimulatedNode:
     reclaimed: list[Reclaim] = field(default_factory=list)
     lowest_available_bytes: int = 1 << 62
     samples: list[float] = field(default_factory=list)
+    last_available_bytes: int = 0
+    glances: int = 0
     measured_pods: int = 0
 
     def available_bytes(self) -> int:
@@ -135,7 +137,7 @@ class SimulatedNode:
 
     def sample(self) -> HotSample:
         self.samples.append(self.clock.time)
-        available = max(self.available_bytes(), 0)
+        available = self.last_available_bytes = max(self.available_bytes(), 0)
         tasks = 100 + sum(load.tasks(self.clock.time) for load in self.workloads)
         used = self.garbage_bytes + sum(
             load.disk_bytes for load in self.workloads if load.share_left(self.clock.time)
@@ -156,10 +158,12 @@ class SimulatedNode:
             ),
         )
 
+    def is_calm(self) -> bool:
+        self.glances += 1
+        return abs(self.available_bytes() - self.last_available_bytes) <= 0.02 * self.last_available_bytes
+
     def summary(self, pods: Sequence[Pod]) -> Summary:
         self.measured_pods += len(pods)
-        if pods:
-            self.clock.time += self.decision_seconds
         uids = {pod.metadata.uid for pod in pods}
         return Summary(
             node=NodeStats(node_name="node"),
@@ -167,6 +171,7 @@ class SimulatedNode:
         )
 
     def pod_usage(self, pods: Sequence[Pod]) -> Sequence[PodStats]:
+        self.clock.time += self.decision_seconds
         return self.summary(pods).pods
 
     def active_pods(self) -> list[Pod]:

@@ -113,6 +113,13 @@ async def test_a_second_hog_is_not_waited_for() -> None:
     assert node.lowest_available_bytes > 100 * MIB
 
 
+async def test_a_leak_outside_all_pods_does_not_clear_the_node_in_a_moment() -> None:
+    small = [Workload(make_pod(f"small-{number}"), start_bytes=5 * MIB) for number in range(20)]
+    node = make_node(*small, base_bytes=1700 * MIB)
+    await run(make_loop(node, make_policy(THRESHOLD)), node.clock, 35)
+    assert 1 <= len(node.evictions) <= 4
+
+
 async def test_critical_pods_are_never_evicted_and_trying_costs_little() -> None:
     node = make_node(hog(100, priority=2_000_000_000))
     await run(make_loop(node, make_policy(THRESHOLD)), node.clock, 60)
