@@ -21,18 +21,26 @@ from nodeagent.eviction.notify import Notices
 from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
 from nodeagent.journal import configure_logging
-from nodeagent.machine import Roots, live_containers, manager_settings, own_cgroup, read_machine
+from nodeagent.machine import (
+    Roots,
+    live_containers,
+    manager_settings,
+    own_cgroup,
+    read_machine,
+    require_fit_host,
+)
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
 from nodeagent.node import NodeFacts, node_address, node_labels, node_object, read_system_info
 from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.cgroups import PodCgroups
-from nodeagent.pods.containers import ContainerRecords, forget_pod
+from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.evictor import Evictor
 from nodeagent.pods.launch import LaunchSettings
 from nodeagent.pods.manager import PodManager, stored_records
 from nodeagent.pods.record import PodRecord
+from nodeagent.pods.recovery import readmit, remove_orphans
 from nodeagent.pods.usage import UsageReader
 from nodeagent.pods.worker import Refusal, Services
 from nodeagent.resources.managers import ResourceManagers
@@ -66,7 +74,9 @@ async def run(config: Config) -> None:
     Raises UnsuitableMachine, CgroupError, RuntimeFault, StoreError, StateFileError or ListenError.
     """
     configure_logging(logging.DEBUG if config.kubelet.logging.verbosity >= DEBUG_VERBOSITY else logging.INFO)
-    agent = Agent(config, Roots(), SystemClock())
+    roots = Roots()
+    require_fit_host(config, roots, os.geteuid())
+    agent = Agent(config, roots, SystemClock())
     await agent.start()
     try:
         async with asyncio.TaskGroup() as group:
@@ -132,8 +142,10 @@ class Agent:
         self._report_state_problems()
         manifests = self._read_manifests()
         stored = stored_records(self._store)
-        await self._remove_orphans({record.uid for record in stored} | set(manifests.pods))
-        self._readmit(stored)
+        known = {record.uid for record in stored} | manifests.pods.keys()
+        orphans = await remove_orphans(known, self._cgroups, self._runtime, self._records)
+        self._instruments.orphaned_runtime_pods.increase(by=len(orphans))
+        readmit(stored, self._managers, self._events)
         self._manager.restore(stored)
         self._take(manifests)
         await self._listen()
@@ -349,23 +361,6 @@ class Agent:
     def _report_state_problems(self) -> None:
         for problem in self._managers.problems:
             self._events.node("StateFileProblem", str(problem), warning=True)
-
-    async def _remove_orphans(self, known: set[str]) -> None:
-        for uid in self._records.pod_uids() - known:
-            self._instruments.orphaned_runtime_pods.increase()
-            logger.warning("pod %s is no longer wanted by anything: ending its containers", uid)
-        for path in await self._cgroups.remove_orphans(known):
-            logger.warning("removed %s, which belongs to no pod", path)
-        for uid in self._records.pod_uids() - known:
-            await forget_pod(self._runtime, self._records, uid)
-
-    def _readmit(self, stored: Iterable[PodRecord]) -> None:
-        """Let the pods that run already keep what they hold, before any new one is looked at."""
-        active = [record.pod for record in stored if record.admitted and not record.is_over]
-        for pod in active:
-            admission = self._managers.admit(pod, active)
-            if not admission.admitted:
-                self._events.pod(pod, admission.reason, f"{admission.message}; it runs on", warning=True)
 
     def _admit(self, pod: Pod) -> Refusal | None:
         began = self._clock.monotonic()

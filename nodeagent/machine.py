@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nodeagent.api.quantity import Quantity, ResourceList
 from nodeagent.api.resources import MEMORY
+from nodeagent.cgroup.check import host_lacks
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cgroup.limits import PIDS
@@ -56,6 +57,13 @@ class Machine:
     cgroup_settings: CgroupSettings
     reserved_cgroups: Mapping[str, Values]
     """The daemons' own cgroups on which reservations are enforced, by path."""
+
+
+def require_fit_host(config: Config, roots: Roots, user_id: int) -> None:
+    """Raise UnsuitableMachine where the agent could not work, whatever it is told to run."""
+    fail_swap_on = config.kubelet.fail_swap_on
+    for lack in host_lacks(roots.proc, roots.cgroup, user_id, fail_swap_on=fail_swap_on):
+        raise UnsuitableMachine(f"this host cannot be a node: {lack}. 'nodeagent doctor' checks everything")
 
 
 def read_machine(config: Config, roots: Roots) -> Machine:

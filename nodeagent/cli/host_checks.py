@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from nodeagent.cgroup import check
+from nodeagent.cgroup.check import read_text
 from nodeagent.cli.common import CommandError
 from nodeagent.cli.plan_machine import planned_node
 from nodeagent.clock import Clock
@@ -18,9 +20,11 @@ from nodeagent.config import Config
 from nodeagent.hardware.node import read_node_info
 from nodeagent.hardware.topology import TopologyError, read_topology
 
-NEEDED_KERNEL = (5, 14)
 NEEDED_SYSTEMD = 244
-NEEDED_CONTROLLERS = ("cpuset", "cpu", "io", "memory", "pids")
+USEFUL_CONTROLLERS = {
+    "io": "nothing is known of disk traffic",
+    "hugetlb": "no pod can get huge pages",
+}
 NEEDED_MODULES = (
     "aiohttp",
     "dbus_fast",
@@ -103,53 +107,26 @@ def installed_systemd() -> str | None:
 
 
 def _kernel(host: Host) -> Finding:
-    path = host.proc_root / "sys/kernel/osrelease"
-    release = _text(path)
-    match = re.match(r"(\d+)\.(\d+)", release)
-    if match and (int(match[1]), int(match[2])) >= NEEDED_KERNEL:
-        return Finding("kernel", Level.OK, f"Linux {release}", str(path))
-    needed = ".".join(map(str, NEEDED_KERNEL))
-    return Finding(
-        "kernel",
-        Level.FAIL,
-        f"Linux {release or 'of unknown version'}",
-        str(path),
-        f"boot a kernel of version {needed} or later: cgroup.kill came with it",
-    )
+    found = f"Linux {check.kernel_release(host.proc_root)}"
+    where = str(host.proc_root / "sys/kernel/osrelease")
+    return _finding("kernel", check.kernel_lack(host.proc_root), found, where)
 
 
 def _cgroup_mount(host: Host) -> Finding:
-    path = host.proc_root / "self/mountinfo"
-    mounts = [
-        (line.split()[4], line.partition(" - ")[2].split(" ")[0])
-        for line in _text(path).splitlines()
-        if " - " in line
-    ]
-    old = sorted(where for where, kind in mounts if kind == "cgroup")
-    mend = "boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_no_v1= and systemd.legacy options"
-    if (str(host.cgroup_root), "cgroup2") in mounts:
-        if not old:
-            return Finding("cgroup v2", Level.OK, f"cgroup2 on {host.cgroup_root}", str(path))
-        found = f"cgroup2 on {host.cgroup_root}, but v1 hierarchies beside it: {', '.join(old)}"
-        return Finding("cgroup v2", Level.FAIL, found, str(path), mend)
-    kind = "hybrid" if any(kind == "cgroup2" for _, kind in mounts) else "v1" if old else "no cgroup"
-    found = f"{kind} hierarchy: {host.cgroup_root} is not a cgroup2 mount"
-    return Finding("cgroup v2", Level.FAIL, found, str(path), mend)
+    lack = check.hierarchy_lack(host.proc_root, host.cgroup_root)
+    return _finding(
+        "cgroup v2", lack, f"cgroup2 on {host.cgroup_root}", str(host.proc_root / "self/mountinfo")
+    )
 
 
 def _controllers(host: Host) -> Finding:
-    path = host.cgroup_root / "cgroup.controllers"
-    offered = _text(path).split()
-    missing = [name for name in NEEDED_CONTROLLERS if name not in offered]
-    if missing:
-        mend = (
-            "boot without cgroup_disable= and cgroup_no_v1=; for memory some boards need cgroup_enable=memory"
-        )
-        return Finding("controllers", Level.FAIL, f"missing: {', '.join(missing)}", str(path), mend)
-    found = (
-        f"{' '.join(offered)}{'' if 'hugetlb' in offered else '; without hugetlb no pod can get huge pages'}"
-    )
-    return Finding("controllers", Level.OK, found, str(path))
+    offered = check.offered_controllers(host.cgroup_root)
+    found = [
+        " ".join(offered),
+        *(f"without {name} {loss}" for name, loss in USEFUL_CONTROLLERS.items() if name not in offered),
+    ]
+    where = str(host.cgroup_root / "cgroup.controllers")
+    return _finding("controllers", check.controllers_lack(host.cgroup_root), "; ".join(found), where)
 
 
 def _delegation(host: Host) -> Finding:
@@ -175,7 +152,7 @@ def _delegation(host: Host) -> Finding:
 
 def _pressure(host: Host) -> Finding:
     path = host.proc_root / "pressure/memory"
-    if _text(path).startswith("some"):
+    if read_text(path).startswith("some"):
         return Finding("pressure stall information", Level.OK, "on", str(path))
     return Finding(
         "pressure stall information",
@@ -187,7 +164,7 @@ def _pressure(host: Host) -> Finding:
 
 
 def _systemd(host: Host, config: Config) -> Finding:
-    first = _text(host.proc_root / "1/comm")
+    first = read_text(host.proc_root / "1/comm")
     where = str(host.proc_root / "1/comm")
     if first != "systemd":
         asked = config.kubelet.cgroup_driver == "systemd"
@@ -210,19 +187,15 @@ def _systemd(host: Host, config: Config) -> Finding:
 
 
 def _swap(host: Host, config: Config) -> Finding:
-    path = host.proc_root / "swaps"
-    devices = [line.split()[0] for line in _text(path).splitlines()[1:] if line.strip()]
-    if not devices:
-        return Finding("swap", Level.OK, "off", str(path))
-    if not config.kubelet.fail_swap_on:
-        return Finding("swap", Level.OK, f"on ({', '.join(devices)}), and failSwapOn is false", str(path))
-    mend = "'swapoff -a' and its line in /etc/fstab, or failSwapOn: false in the configuration"
-    return Finding("swap", Level.FAIL, f"on: {', '.join(devices)}", str(path), mend)
+    devices, where = check.swap_devices(host.proc_root), str(host.proc_root / "swaps")
+    lack = check.swap_lack(host.proc_root) if config.kubelet.fail_swap_on else None
+    found = f"on ({', '.join(devices)}), and failSwapOn is false" if devices else "off"
+    return _finding("swap", lack, found, where)
 
 
 def _pids(host: Host) -> Finding:
     paths = [host.proc_root / "sys/kernel/pid_max", host.proc_root / "sys/kernel/threads-max"]
-    limits = [int(text) if (text := _text(path)).isdigit() else 0 for path in paths]
+    limits = [int(text) if (text := read_text(path)).isdigit() else 0 for path in paths]
     where = f"{paths[0]}, {paths[1]}"
     if min(limits) >= FEW_PIDS:
         return Finding("process limit", Level.OK, str(min(limits)), where)
@@ -245,11 +218,8 @@ def _clock(host: Host) -> Finding:
 
 
 def _user(host: Host) -> Finding:
-    if host.user_id == 0:
-        return Finding("user", Level.OK, "root", "effective user id")
-    return Finding(
-        "user", Level.WARN, f"user {host.user_id}", "effective user id", "'nodeagent run' needs root"
-    )
+    # Whoever looks need not be who runs the agent.
+    return _finding("user", check.user_lack(host.user_id), "root", "effective user id", Level.WARN)
 
 
 def _directory(name: str, path: Path) -> Finding:
@@ -294,9 +264,9 @@ def _configuration(host: Host, config: Config) -> Finding:
     return Finding(name, Level.OK, found, config.source)
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 20).strip()
-    except OSError:
-        return ""
+def _finding(
+    name: str, lack: check.Lack | None, found: str, where: str, level: Level = Level.FAIL
+) -> Finding:
+    if lack is None:
+        return Finding(name, Level.OK, found, where)
+    return Finding(name, level, lack.found, lack.where, lack.mend)

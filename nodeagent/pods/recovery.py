@@ -1,0 +1,37 @@
+"""What an agent does about the pods that an earlier one left, before it looks at any new one."""
+
+import logging
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from nodeagent.pods.cgroups import PodCgroups
+from nodeagent.pods.containers import ContainerRecords, forget_pod
+from nodeagent.pods.events import EventRecorder
+from nodeagent.pods.record import PodRecord
+from nodeagent.resources.managers import ResourceManagers
+from nodeagent.runtime.process import ProcessRuntime
+
+logger = logging.getLogger(__name__)
+
+
+async def remove_orphans(
+    known_uids: AbstractSet[str], cgroups: PodCgroups, runtime: ProcessRuntime, records: ContainerRecords
+) -> AbstractSet[str]:
+    """End the pods that nothing wants any more; return the UIDs of those that had containers."""
+    orphans = records.pod_uids() - known_uids
+    for uid in orphans:
+        logger.warning("pod %s is no longer wanted by anything: ending its containers", uid)
+    for path in await cgroups.remove_orphans(known_uids):
+        logger.warning("removed %s, which belongs to no pod", path)
+    for uid in orphans:
+        await forget_pod(runtime, records, uid)
+    return orphans
+
+
+def readmit(stored: Iterable[PodRecord], managers: ResourceManagers, events: EventRecorder) -> None:
+    """Let the pods that run already keep what they hold."""
+    active = [record.pod for record in stored if record.admitted and not record.is_over]
+    for pod in active:
+        admission = managers.admit(pod, active)
+        if not admission.admitted:
+            events.pod(pod, admission.reason, f"{admission.message}; it runs on", warning=True)

@@ -1,0 +1,95 @@
+"""The machine as the agent takes it: hosts it refuses, and what a configuration makes of one."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.config import Config, parse_config
+from nodeagent.hardware.node import NodeInfo
+from nodeagent.machine import Roots, UnsuitableMachine, manager_settings, node_amounts, require_fit_host
+from tests.unit.host_files import HostFiles
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> HostFiles:
+    return HostFiles(tmp_path)
+
+
+def refusal(host: HostFiles, text: str = "") -> str:
+    with pytest.raises(UnsuitableMachine) as caught:
+        require_fit_host(host.parsed(text), Roots(host.proc, host.sys, host.cgroup), host.user)
+    return str(caught.value)
+
+
+def test_a_fit_host_is_taken(host: HostFiles) -> None:
+    require_fit_host(host.parsed(), Roots(host.proc, host.sys, host.cgroup), 0)
+
+
+def test_every_refusal_is_one_sentence_that_names_the_lack_the_way_out_and_the_doctor(
+    host: HostFiles,
+) -> None:
+    host.write("proc/swaps", "Filename Type Size Used Priority\n/dev/zram0 partition 1 0 100\n")
+    said = refusal(host)
+    assert said.startswith("this host cannot be a node: swap is on: /dev/zram0")
+    assert "running with swap on is not supported, please disable swap or set failSwapOn: false" in said
+    assert said.endswith("'nodeagent doctor' checks everything")
+    require_fit_host(host.parsed("failSwapOn: false"), Roots(host.proc, host.sys, host.cgroup), 0)
+
+    host.write("cgroup/cgroup.controllers", "cpu io pids")
+    assert "cgroup controllers missing: cpuset, memory" in refusal(host)
+    assert "cgroup_disable=" in refusal(host)
+
+    host.write("proc/self/mountinfo", f"30 23 0:26 / {host.cgroup}/memory rw - cgroup cgroup rw,memory\n")
+    assert f"v1 hierarchy: {host.cgroup} is not a cgroup2 mount" in refusal(host)
+
+    host.write("proc/sys/kernel/osrelease", "5.10.0-28-amd64\n")
+    assert "Linux 5.10.0-28-amd64" in refusal(host)
+    assert "5.14 or later: cgroup.kill" in refusal(host)
+
+    host.user = 1000
+    assert "running as user 1000" in refusal(host)
+    assert "needs root" in refusal(host)
+    assert "\n" not in refusal(host)
+
+
+def config(text: str) -> Config:
+    return parse_config(
+        f"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n{text}".encode(), "c.yaml"
+    )
+
+
+def test_reservations_and_hard_thresholds_are_kept_from_pods() -> None:
+    info = NodeInfo(cpu_milli=4000, memory_bytes=8 * GIB, pids=30000)
+    amounts = node_amounts(
+        config(
+            "systemReserved: {cpu: 500m, memory: 1Gi}\nkubeReserved: {memory: 512Mi}\n"
+            "evictionHard: {memory.available: 512Mi}\nmaxPods: 7"
+        ),
+        info,
+    )
+    assert {name: str(amount) for name, amount in amounts.capacity.items()} == {
+        "cpu": "4",
+        "memory": "8Gi",
+        "pods": "7",
+    }
+    assert str(amounts.allocatable["cpu"]) == "3500m"
+    assert amounts.allocatable["memory"].value() == 6 * GIB
+    # The limit of kubepods leaves the eviction threshold to those who are to be evicted.
+    assert amounts.resources.kubepods["memory"].value() == 6 * GIB + 512 * (1 << 20)
+
+
+def test_more_than_there_is_cannot_be_reserved() -> None:
+    info = NodeInfo(cpu_milli=1000, memory_bytes=GIB, pids=30000)
+    with pytest.raises(UnsuitableMachine, match="Resource 'memory': 2148Mi is reserved"):
+        node_amounts(config("systemReserved: {memory: 2Gi}"), info)
+
+
+def test_the_resource_managers_follow_configuration_and_reservation() -> None:
+    kubelet = config("cpuManagerPolicy: static\nreservedSystemCPUs: 0,2\ntopologyManagerScope: pod")
+    amounts = node_amounts(kubelet, NodeInfo(cpu_milli=4000, memory_bytes=8 * GIB, pids=30000))
+    settings = manager_settings(kubelet, amounts.resources.reservation)
+    assert (settings.cpu_manager_policy, settings.topology_manager_scope) == ("static", "pod")
+    assert str(settings.reserved_system_cpus) == "0,2"
+    assert str(settings.node_reservation["cpu"]) == "2"
