@@ -28,6 +28,7 @@ from nodeagent.machine import (
     own_cgroup,
     read_machine,
     require_fit_host,
+    set_own_oom_score_adj,
 )
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
@@ -76,6 +77,7 @@ async def run(config: Config) -> None:
     configure_logging(logging.DEBUG if config.kubelet.logging.verbosity >= DEBUG_VERBOSITY else logging.INFO)
     roots = Roots()
     require_fit_host(config, roots, os.geteuid())
+    set_own_oom_score_adj(roots.proc, config.kubelet.oom_score_adj)
     agent = Agent(config, roots, SystemClock())
     await agent.start()
     try:

@@ -1,5 +1,6 @@
 """What the agent finds itself on: the kernel's roots, the machine's size, and what pods may have of it."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from nodeagent.hardware.topology import Topology, read_topology
 from nodeagent.resources.allocatable import NodeResources, node_allocatable, node_capacity
 from nodeagent.resources.managers import LiveContainer, ManagerSettings
 from nodeagent.runtime.spec import ContainerRecord
+
+logger = logging.getLogger(__name__)
 
 
 class UnsuitableMachine(Exception):
@@ -64,6 +67,14 @@ def require_fit_host(config: Config, roots: Roots, user_id: int) -> None:
     fail_swap_on = config.kubelet.fail_swap_on
     for lack in host_lacks(roots.proc, roots.cgroup, user_id, fail_swap_on=fail_swap_on):
         raise UnsuitableMachine(f"this host cannot be a node: {lack}. 'nodeagent doctor' checks everything")
+
+
+def set_own_oom_score_adj(proc_root: Path, score: int) -> None:
+    """Have the kernel's OOM killer take others first; without the right to, go on as it is."""
+    try:
+        (proc_root / "self/oom_score_adj").write_text(str(score))
+    except PermissionError as error:
+        logger.warning("oomScoreAdj %d cannot be set: %s", score, error.strerror)
 
 
 def read_machine(config: Config, roots: Roots) -> Machine:

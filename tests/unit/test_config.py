@@ -1,6 +1,7 @@
 """The configuration file: what is read, what is filled in, what is said about it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,15 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodeagent.config import Config, ConfigError, KubeletConfiguration, load_config, parse_config
+import nodeagent
+from nodeagent.config import (
+    AgentConfiguration,
+    Config,
+    ConfigError,
+    KubeletConfiguration,
+    load_config,
+    parse_config,
+)
 from nodeagent.config.setting import Effect, kubernetes_name, rows
 
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -40,6 +49,20 @@ def test_defaults_are_kubelets_with_the_exceptions_that_the_table_names() -> Non
     documented = {row.name: row.setting.doc for row in rows(KubeletConfiguration)}
     for name in ("address", "readOnlyPort", "staticPodPath", "cgroupDriver", "containerRuntimeEndpoint"):
         assert "kubelet's default" in documented[name]
+
+
+def test_what_the_table_calls_implemented_is_read_by_the_program() -> None:
+    package = Path(nodeagent.__file__).parent
+    tables = [package / "config" / name for name in ("schema.py", "inert.py", "validation.py")]
+    program = "\n".join(path.read_text() for path in package.rglob("*.py") if path not in tables)
+    read = set(re.findall(r"\.([a-z_]+)\b", program))
+    idle = [
+        row.name
+        for section in (KubeletConfiguration, AgentConfiguration)
+        for row in rows(section)
+        if row.setting.effect is Effect.HERE and row.attributes[-1] not in read
+    ]
+    assert idle == []
 
 
 def test_configz_has_kubelets_shape() -> None:

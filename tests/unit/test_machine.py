@@ -6,7 +6,14 @@ import pytest
 
 from nodeagent.config import Config, parse_config
 from nodeagent.hardware.node import NodeInfo
-from nodeagent.machine import Roots, UnsuitableMachine, manager_settings, node_amounts, require_fit_host
+from nodeagent.machine import (
+    Roots,
+    UnsuitableMachine,
+    manager_settings,
+    node_amounts,
+    require_fit_host,
+    set_own_oom_score_adj,
+)
 from tests.unit.host_files import HostFiles
 
 GIB = 1 << 30
@@ -52,6 +59,13 @@ def test_every_refusal_is_one_sentence_that_names_the_lack_the_way_out_and_the_d
     assert "running as user 1000" in refusal(host)
     assert "needs root" in refusal(host)
     assert "\n" not in refusal(host)
+
+
+def test_the_agents_own_oom_score_adj_is_set(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/oom_score_adj").write_text("0")
+    set_own_oom_score_adj(tmp_path, -999)
+    assert (tmp_path / "self/oom_score_adj").read_text() == "-999"
 
 
 def config(text: str) -> Config:
