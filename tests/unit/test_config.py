@@ -62,7 +62,8 @@ def test_what_the_table_calls_implemented_is_read_by_the_program() -> None:
         for row in rows(section)
         if row.setting.effect is Effect.HERE and row.attributes[-1] not in read
     ]
-    assert idle == []
+    # Only one of its values is accepted.
+    assert idle == ["cgroupsPerQOS"]
 
 
 def test_configz_has_kubelets_shape() -> None:
