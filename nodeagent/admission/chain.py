@@ -58,13 +58,14 @@ class Outcome:
 def admit(pod: Pod, policies: Policies, existing_pods: Iterable[Pod], now: datetime) -> Outcome:
     """Admit a new pod where no store keeps count: what the quotas allow is reckoned against `existing_pods`.
 
-    `pod` has its API defaults. A pod among the existing that has its UID or its name is the pod itself.
+    `pod` has its API defaults, and `existing_pods` are as they were admitted. One of them that has the UID or
+    the name of `pod` is the pod itself.
     """
     namespace = pod.metadata.namespace
     quotas = policies.quotas_of(namespace)
     if quotas:
         others = [other for other in existing_pods if _counts_beside(other, pod)]
-        quotas = tuple(measured(quota, {PODS: others}, now) for quota in quotas)
+        quotas = measured(quotas, {PODS: others}, now)
     return admit_request(Request(PODS, pod), replace(policies, quotas=quotas), now)
 
 

@@ -40,76 +40,74 @@ def compare(
 ) -> Iterator[Comparison]:
     """Hold the amounts of one object, or of one container, to every bound of `item`."""
     bounds = {"min": item.min, "max": item.max, "maxLimitRequestRatio": item.max_limit_request_ratio}
-    for rule, complain in _rules(item.type).items():
+    for rule, fault in _rules(item.type).items():
         for resource, bound in bounds[rule].items():
             request, limit = requests.get(resource), limits.get(resource)
-            complaint = complain(f"{resource} {{}} per {item.type} is {bound}", bound, request, limit)
+            complaint = fault(bound, request, limit)
+            if complaint:
+                complaint = f"{_SUBJECTS[rule].format(resource)} per {item.type} is {bound}{complaint}"
             yield Comparison(limit_range, of, rule, resource, bound, request, limit, complaint)
 
 
-Rule = Callable[[str, Quantity, Amount, Amount], str]
+_SUBJECTS = {
+    "min": "minimum {} usage",
+    "max": "maximum {} usage",
+    "maxLimitRequestRatio": "{} max limit to request ratio",
+}
 
 
-def _below_minimum(subject: str, bound: Quantity, request: Amount, limit: Amount) -> str:
-    subject = f"minimum {subject.format('usage')}"
+def _below_minimum(bound: Quantity, request: Amount, limit: Amount) -> str:
     if request is None:
-        return f"{subject}.  No request is specified"
+        return ".  No request is specified"
     asked, limited, least = _in_common_units(request, limit, bound)
     if asked < least:
-        return f"{subject}, but request is {request}"
-    return f"{subject}, but limit is {limit}" if limit is not None and limited < least else ""
+        return f", but request is {request}"
+    return f", but limit is {limit}" if limit is not None and limited < least else ""
 
 
-def _above_maximum(subject: str, bound: Quantity, request: Amount, limit: Amount) -> str:
-    subject = f"maximum {subject.format('usage')}"
+def _above_maximum(bound: Quantity, request: Amount, limit: Amount) -> str:
     if limit is None:
-        return f"{subject}.  No limit is specified"
+        return ".  No limit is specified"
     asked, limited, most = _in_common_units(request, limit, bound)
     if limited > most:
-        return f"{subject}, but limit is {limit}"
-    return f"{subject}, but request is {request}" if asked > most else ""
+        return f", but limit is {limit}"
+    return f", but request is {request}" if asked > most else ""
 
 
-def _above_maximum_request(subject: str, bound: Quantity, request: Amount, limit: Amount) -> str:
-    subject = f"maximum {subject.format('usage')}"
+def _above_maximum_request(bound: Quantity, request: Amount, limit: Amount) -> str:
     if request is None:
-        return f"{subject}.  No request is specified"
+        return ".  No request is specified"
     asked, _, most = _in_common_units(request, limit, bound)
-    return f"{subject}, but request is {request}" if asked > most else ""
+    return f", but request is {request}" if asked > most else ""
 
 
-def _above_ratio(subject: str, bound: Quantity, request: Amount, limit: Amount) -> str:
-    subject = subject.format("max limit to request ratio")
+def _above_ratio(bound: Quantity, request: Amount, limit: Amount) -> str:
     asked, limited, _ = _in_common_units(request, limit, bound)
     if asked == 0:
-        return f"{subject}, but no request is specified or request is 0"
+        return ", but no request is specified or request is 0"
     if limited == 0:
-        return f"{subject}, but no limit is specified or limit is 0"
-    ratio = Fraction(limited, asked)
-    return (
-        f"{subject}, but provided ratio is {limited / asked:f}"
-        if ratio > Fraction(bound.nanos, NANOS_PER_UNIT)
-        else ""
-    )
+        return ", but no limit is specified or limit is 0"
+    exceeds = Fraction(limited, asked) > Fraction(bound.nanos, NANOS_PER_UNIT)
+    return f", but provided ratio is {limited / asked:f}" if exceeds else ""
 
 
-_RULES: Mapping[str, Rule] = {
+_RULES: Mapping[str, Callable[[Quantity, Amount, Amount], str]] = {
     "min": _below_minimum,
     "max": _above_maximum,
     "maxLimitRequestRatio": _above_ratio,
 }
 # A claim has no limit that counts.
-_CLAIM_RULES: Mapping[str, Rule] = {"min": _below_minimum, "max": _above_maximum_request}
+_CLAIM_RULES = {"min": _below_minimum, "max": _above_maximum_request}
 
 
-def _rules(type: str) -> Mapping[str, Rule]:
+def _rules(type: str) -> Mapping[str, Callable[[Quantity, Amount, Amount], str]]:
     return _CLAIM_RULES if type == PERSISTENT_VOLUME_CLAIM else _RULES
 
 
 def _in_common_units(*amounts: Amount) -> list[int]:
     """Return amounts in one unit, absent ones as zero."""
     known = [amount or ZERO for amount in amounts]
-    if all(amount.value() <= LARGEST_COMPARED_IN_MILLI for amount in known):
+    if all(amount.nanos <= LARGEST_COMPARED_IN_MILLI * NANOS_PER_UNIT for amount in known):
         return [amount.milli_value() for amount in known]
     return [amount.value() for amount in known]
 

@@ -1,6 +1,7 @@
 """LimitRange as an object: defaults within an item, and validation (core/v1)."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from nodeagent.api.resource_names import (
     container_resource_name_errors,
     resource_name_errors,
 )
-from nodeagent.api.validation import metadata_errors
+from nodeagent.api.validation import MOST_ERRORS, metadata_errors
 from nodeagent.api.validation.checks import each
 
 CONTAINER = "Container"
@@ -32,8 +33,8 @@ def default_limit_range(limit_range: LimitRange) -> LimitRange:
 
 
 def validate_limit_range(limit_range: LimitRange) -> tuple[FieldError, ...]:
-    """Return everything that is wrong with a defaulted LimitRange."""
-    return tuple(_errors(limit_range))
+    """Return what is wrong with a defaulted LimitRange: everything, up to a bound."""
+    return tuple(islice(_errors(limit_range), MOST_ERRORS))
 
 
 def _default_item(item: LimitRangeItem) -> LimitRangeItem:

@@ -180,7 +180,7 @@ def _charge(quota: ResourceQuota, delta: ResourceList, may_exceed: bool) -> Char
     """Hold a charge to the quota; what a status reports has happened already and is not refused."""
     hard, used = quota.status.hard, quota.status.used
     requested = {name: amount for name, amount in delta.items() if name in hard and amount}
-    exceeded = sorted(name for name, amount in requested.items() if used[name] + amount > hard[name])
+    exceeded = sorted(name for name, amount in requested.items() if hard[name] < used[name] + amount)
     return Charge(quota.metadata.name, requested, used, hard, () if may_exceed else tuple(exceeded))
 
 

@@ -49,15 +49,10 @@ def subdomain(value: str) -> Messages:
 
 def qualified_name(value: str) -> Messages:
     """Check a label key or resource name: a name with an optional DNS prefix and '/'."""
-    rule = (
-        "must consist of alphanumeric characters, '-', '_' or '.', "
-        "and must start and end with an alphanumeric character"
-    )
-    characters = _pattern(rule, _KEY, "MyName", "my.name", "123-abc")
     parts = value.split("/")
     if len(parts) > 2:
         optional = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a valid label key {characters}{optional}"]
+        return [f"a valid label key {_key_rule()}{optional}"]
     messages = []
     if len(parts) == 2:
         faults = subdomain(parts[0]) if parts[0] else ["must be non-empty"]
@@ -67,7 +62,7 @@ def qualified_name(value: str) -> Messages:
         messages.append("name part must be non-empty")
     messages += [f"name part {fault}" for fault in _no_longer_than(name, LONGEST_LABEL)]
     if re.fullmatch(_KEY, name) is None:
-        messages.append(f"name part {characters}")
+        messages.append(f"name part {_key_rule()}")
     return messages
 
 
@@ -154,6 +149,14 @@ def pod_uid(value: str) -> Messages:
         )
         messages.append(_pattern(rule, _UID, "8c5f1f6e-0b6e-4e5b-9d3c-2f1f5a0f7a11"))
     return messages
+
+
+def _key_rule() -> str:
+    rule = (
+        "must consist of alphanumeric characters, '-', '_' or '.', "
+        "and must start and end with an alphanumeric character"
+    )
+    return _pattern(rule, _KEY, "MyName", "my.name", "123-abc")
 
 
 def _no_longer_than(value: str, limit: int) -> Messages:

@@ -126,7 +126,7 @@ def test_usage_of_a_namespace(case: Case) -> None:
     for entry in case["objects"]:
         objects[_resource(entry["kind"])].append(_object(entry["kind"], entry["object"]))
 
-    quota = measured(_quota({"spec": case["spec"]}), objects, NOW)
+    (quota,) = measured([_quota({"spec": case["spec"]})], objects, NOW)
 
     used = _spelled(quota.status.used)
     spellings = case.get("usedSpellings", {})

@@ -122,8 +122,12 @@ def _is_over(pod: Pod, now: datetime) -> bool:
         return True
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return False
-    deleted_at = parse_time(metadata.deletion_timestamp).timestamp()
-    return now.timestamp() > deleted_at + metadata.deletion_grace_period_seconds
+    try:
+        deleted_at = parse_time(metadata.deletion_timestamp)
+    except (ValueError, OverflowError):
+        # The text has the form of a time and is in no calendar, such as the 30th of February.
+        return False
+    return now.timestamp() > deleted_at.timestamp() + metadata.deletion_grace_period_seconds
 
 
 def _is_terminating(pod: Pod) -> bool:

@@ -1,6 +1,6 @@
-"""What of a quota is used: counted anew from the objects that there are."""
+"""What of quotas is used: counted anew from the objects that there are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,22 +18,27 @@ Objects = Mapping[GroupResource, Iterable[HasMetadata]]
 
 
 def measured(
-    quota: ResourceQuota,
+    quotas: Sequence[ResourceQuota],
     objects: Objects,
     now: datetime,
     evaluators: Mapping[GroupResource, Evaluator[Any]] = EVALUATORS,
-) -> ResourceQuota:
-    """Return the quota with its status as its spec and the `objects` of its namespace make it.
+) -> tuple[ResourceQuota, ...]:
+    """Return the quotas of one namespace with the status that their specs and its `objects` make.
 
     Names that no evaluator knows are left out of `used`.
     """
-    requirements = requirements_of(quota)
-    used: Resources = {}
+    totals: list[Resources] = [{} for _ in quotas]
     for resource, evaluator in evaluators.items():
-        for name in evaluator.matching(quota.spec.hard):
-            used.setdefault(name, ZERO)
+        for quota, total in zip(quotas, totals, strict=True):
+            for name in evaluator.matching(quota.spec.hard):
+                total.setdefault(name, ZERO)
         for item in objects.get(resource, ()):
-            if all(evaluator.selected(item, requirement) for requirement in requirements):
-                add_to(used, evaluator.usage(item, now))
-    used = {name: amount for name, amount in used.items() if name in quota.spec.hard}
-    return replace(quota, status=ResourceQuotaStatus(hard=quota.spec.hard, used=used))
+            usage = evaluator.usage(item, now)
+            for quota, total in zip(quotas, totals, strict=True):
+                if all(evaluator.selected(item, requirement) for requirement in requirements_of(quota)):
+                    counted = {name: amount for name, amount in usage.items() if name in quota.spec.hard}
+                    add_to(total, counted)
+    return tuple(
+        replace(quota, status=ResourceQuotaStatus(hard=quota.spec.hard, used=total))
+        for quota, total in zip(quotas, totals, strict=True)
+    )

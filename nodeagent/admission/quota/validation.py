@@ -1,6 +1,8 @@
 """ResourceQuota as an object: defaults and validation (core/v1)."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -14,7 +16,7 @@ from nodeagent.api.resource_names import (
     is_standard,
     resource_name_errors,
 )
-from nodeagent.api.validation import metadata_errors
+from nodeagent.api.validation import MOST_ERRORS, metadata_errors
 
 PODS = frozenset({"pods"})
 PODS_AND_COMPUTE = PODS | {
@@ -30,6 +32,7 @@ _ALLOWED_UNDER: dict[str, frozenset[str]] = {
     Scope.CROSS_NAMESPACE_POD_AFFINITY: PODS_AND_COMPUTE,
     Scope.VOLUME_ATTRIBUTES_CLASS: CLAIMS_AND_STORAGE,
 }
+_SCOPES = frozenset(Scope)
 _CONFLICTING = (
     {Scope.BEST_EFFORT, Scope.NOT_BEST_EFFORT},
     {Scope.TERMINATING, Scope.NOT_TERMINATING},
@@ -62,8 +65,8 @@ def default_resource_quota(quota: ResourceQuota) -> ResourceQuota:
 
 
 def validate_resource_quota(quota: ResourceQuota) -> tuple[FieldError, ...]:
-    """Return everything that is wrong with a ResourceQuota."""
-    return tuple(_errors(quota))
+    """Return what is wrong with a ResourceQuota: everything, up to a bound."""
+    return tuple(islice(_errors(quota), MOST_ERRORS))
 
 
 def _rounded(amounts: ResourceList) -> dict[str, Quantity]:
@@ -79,10 +82,11 @@ def _errors(quota: ResourceQuota) -> Iterator[FieldError]:
         if "/" not in name and not _is_standard(name):
             yield invalid(path, name, "must be a standard resource for quota")
         yield from amount_errors(name, amount, path)
+    misplaced = _misplaced(spec.scopes, spec.hard)
     for scope in spec.scopes:
-        if scope not in set(Scope):
+        if scope not in _SCOPES:
             yield invalid("spec.scopes", spec.scopes, "unsupported scope")
-        for _ in _misplaced(scope, spec.hard):
+        for _ in range(misplaced[scope]):
             yield invalid("spec.scopes", spec.scopes, "unsupported scope applied to resource")
     if _conflict(spec.scopes):
         yield invalid("spec.scopes", spec.scopes, "conflicting scopes")
@@ -91,13 +95,15 @@ def _errors(quota: ResourceQuota) -> Iterator[FieldError]:
 
 
 def _selector_errors(selector: ScopeSelector, quota: ResourceQuota) -> Iterator[FieldError]:
+    scopes = [each.scope_name for each in selector.match_expressions]
+    misplaced = _misplaced(scopes, quota.spec.hard)
     for requirement in selector.match_expressions:
-        if requirement.scope_name not in set(Scope):
+        if requirement.scope_name not in _SCOPES:
             yield invalid(f"{SELECTOR_PATH}.scopeName", requirement.scope_name, "unsupported scope")
-        for _ in _misplaced(requirement.scope_name, quota.spec.hard):
+        for _ in range(misplaced[requirement.scope_name]):
             yield invalid(SELECTOR_PATH, _as_go_prints(selector), "unsupported scope applied to resource")
         yield from _operator_errors(requirement)
-    if _conflict(each.scope_name for each in selector.match_expressions):
+    if _conflict(scopes):
         # As in the original, what is printed is the other list.
         yield invalid(SELECTOR_PATH, quota.spec.scopes or None, "conflicting scopes")
 
@@ -121,10 +127,10 @@ def _is_standard(name: str) -> bool:
     return is_standard(name) and name != STORAGE
 
 
-def _misplaced(scope: str, hard: ResourceList) -> list[str]:
-    """Return the resources that have no meaning under a scope; names with "/" are let through."""
-    allowed = _ALLOWED_UNDER.get(scope)
-    return [name for name in hard if allowed is not None and _is_standard(name) and name not in allowed]
+def _misplaced(scopes: Iterable[str], hard: ResourceList) -> Counter[str]:
+    """Count for each scope the resources that mean nothing under it; names with "/" are let through."""
+    standard = set(filter(_is_standard, hard))
+    return Counter({scope: len(standard - _ALLOWED_UNDER[scope]) for scope in _SCOPES.intersection(scopes)})
 
 
 def _conflict(scopes: Iterable[str]) -> bool:
