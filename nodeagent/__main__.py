@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nodeagent import __version__
 from nodeagent.cli.common import CommandError
 
-VERBS = ("run", "plan", "get", "describe", "tree", "doctor", "config")
+VERBS = ("run", "plan", "get", "describe", "tree", "state", "doctor", "config")
 REFUSED, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 
 _EPILOG = """
@@ -20,6 +20,7 @@ examples:
   nodeagent get pods -o wide
   nodeagent describe pod web
   nodeagent tree                            cgroups, what they use, and which limit binds
+  nodeagent state verify                    do the state files suit this machine?
 
 exit codes: 0 done, 1 refused or not found (the reason is on standard error), 2 wrong usage
 """

@@ -41,7 +41,7 @@ from nodeagent.pods.evictor import Evictor
 from nodeagent.pods.launch import LaunchSettings
 from nodeagent.pods.manager import PodManager, stored_records
 from nodeagent.pods.record import PodRecord
-from nodeagent.pods.recovery import readmit, remove_orphans
+from nodeagent.pods.recovery import readmit, refresh_state_files, remove_orphans, report_state_files
 from nodeagent.pods.usage import UsageReader
 from nodeagent.pods.worker import Refusal, Services
 from nodeagent.resources.managers import ResourceManagers
@@ -141,7 +141,7 @@ class Agent:
         self._build()
         await self._cgroups.ensure_upper()
         await self._enforce_reservations()
-        self._report_state_problems()
+        report_state_files(self._managers, self._events)
         manifests = self._read_manifests()
         stored = stored_records(self._store)
         known = {record.uid for record in stored} | manifests.pods.keys()
@@ -305,7 +305,7 @@ class Agent:
     async def _reconcile(self) -> None:
         period = parse_duration(self._config.kubelet.cpu_manager_reconcile_period)
         while True:
-            self._managers.refresh()
+            refresh_state_files(self._managers, self._events)
             try:
                 for drift in await self._cgroups.reconcile():
                     self._events.node("CgroupRepaired", str(drift), warning=True)
@@ -359,10 +359,6 @@ class Agent:
         """Write the reservations on the cgroups that the configuration names."""
         for path, values in self._machine.reserved_cgroups.items():
             await self._driver.update(path, values)
-
-    def _report_state_problems(self) -> None:
-        for problem in self._managers.problems:
-            self._events.node("StateFileProblem", str(problem), warning=True)
 
     def _admit(self, pod: Pod) -> Refusal | None:
         began = self._clock.monotonic()

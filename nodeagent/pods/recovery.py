@@ -35,3 +35,17 @@ def readmit(stored: Iterable[PodRecord], managers: ResourceManagers, events: Eve
         admission = managers.admit(pod, active)
         if not admission.admitted:
             events.pod(pod, admission.reason, f"{admission.message}; it runs on", warning=True)
+
+
+def report_state_files(managers: ResourceManagers, events: EventRecorder) -> None:
+    """Say which state files do not suit, and what mends them."""
+    for problem in managers.problems:
+        events.node("StateFileProblem", str(problem), warning=True)
+
+
+def refresh_state_files(managers: ResourceManagers, events: EventRecorder) -> None:
+    """Write the files that an operator has put aside, and say so of those that did not suit."""
+    problems = set(managers.problems)
+    managers.refresh()
+    for problem in problems - set(managers.problems):
+        events.node("StateFileRenewed", f"{problem.path} is written again, from what the pods hold")

@@ -68,8 +68,9 @@ class DeviceManager:
         self._saved = self.state
 
     def save(self) -> None:
-        """Write the holdings if they changed, or their unusable file is gone."""
-        if self.state == self._saved and not (self._file.problem and self._file.is_missing):
+        """Write the holdings if they changed, or their file is gone."""
+        is_lost = self._file.is_missing and (self.state or self._file.problem)
+        if self.state == self._saved and not is_lost:
             return
         if self._file.write(lambda: _encode(self.state)):
             self._saved = self.state

@@ -7,7 +7,7 @@ from pathlib import Path
 from nodeagent.api.pod import Pod
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology
-from nodeagent.resources import adoption, cpu_checkpoint, device_manager, explain, memory_checkpoint, startup
+from nodeagent.resources import adoption, explain, startup
 from nodeagent.resources.checkpoint import NoFile, StateFile, StateProblem
 from nodeagent.resources.device_manager import Device
 from nodeagent.resources.errors import TOPOLOGY_AFFINITY_ERROR, UNEXPECTED_ADMISSION_ERROR
@@ -15,16 +15,11 @@ from nodeagent.resources.hotplug import Displacement, displacements
 from nodeagent.resources.pod_admission import PodAdmission, PodDecision
 from nodeagent.resources.requests import pod_request
 from nodeagent.resources.settings import LiveContainer, ManagerSettings
+from nodeagent.resources.state_files import FILES
 from nodeagent.resources.topology_manager import TopologyManager
 from nodeagent.resources.topology_options import parse_topology_settings
 
 __all__ = ["Admission", "LiveContainer", "ManagerSettings", "ResourceManagers"]
-
-FILES = {
-    "cpu": cpu_checkpoint.FILE_NAME,
-    "memory": memory_checkpoint.FILE_NAME,
-    "device": device_manager.FILE_NAME,
-}
 
 
 @dataclass(frozen=True, slots=True)
