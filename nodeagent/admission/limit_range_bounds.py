@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from nodeagent.admission.limit_range_validation import PERSISTENT_VOLUME_CLAIM
+from nodeagent.admission.limit_range_validation import PERSISTENT_VOLUME_CLAIM, quotient_text
 from nodeagent.api.policy import LimitRangeItem
 from nodeagent.api.quantity import NANOS_PER_UNIT, ZERO, Quantity, ResourceList
 
@@ -88,7 +88,7 @@ def _above_ratio(bound: Quantity, request: Amount, limit: Amount) -> str:
     if limited == 0:
         return ", but no limit is specified or limit is 0"
     exceeds = Fraction(limited, asked) > Fraction(bound.nanos, NANOS_PER_UNIT)
-    return f", but provided ratio is {limited / asked:f}" if exceeds else ""
+    return f", but provided ratio is {quotient_text(limited, asked)}" if exceeds else ""
 
 
 _RULES: Mapping[str, Callable[[Quantity, Amount, Amount], str]] = {

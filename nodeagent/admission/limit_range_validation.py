@@ -1,6 +1,7 @@
 """LimitRange as an object: defaults within an item, and validation (core/v1)."""
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from itertools import islice
 
 from msgspec.structs import replace
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 from nodeagent.api import names
 from nodeagent.api.errors import FieldError, duplicate, forbidden, invalid, required
 from nodeagent.api.policy import LimitRange, LimitRangeItem
-from nodeagent.api.quantity import Quantity, ResourceList
+from nodeagent.api.quantity import NANOS_PER_UNIT, Quantity, ResourceList
 from nodeagent.api.resource_names import (
     STORAGE,
     allows_overcommit,
@@ -130,6 +131,14 @@ def _ratio_errors(amounts: Mapping[str, Quantity | None], path: str) -> Iterator
         yield invalid(path, str(ratio), f"ratio {ratio} is less than 1")
     if least is None or most is None or least.is_zero:
         return
-    highest = most.nanos / least.nanos
-    if ratio.nanos / ONE.nanos > highest:
-        yield invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {highest:f}")
+    if Fraction(ratio.nanos, NANOS_PER_UNIT) > Fraction(most.nanos, least.nanos):
+        highest = quotient_text(most.nanos, least.nanos)
+        yield invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {highest}")
+
+
+def quotient_text(dividend: int, divisor: int) -> str:
+    """Return a quotient with six decimals, as the API server prints ratios."""
+    try:
+        return f"{dividend / divisor:f}"
+    except OverflowError:
+        return str(dividend // divisor)

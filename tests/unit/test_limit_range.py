@@ -177,7 +177,7 @@ def test_a_resize_may_gain_what_it_did_not_ask_for() -> None:
 
 amounts = st.dictionaries(
     st.sampled_from(("cpu", "memory", "ephemeral-storage", "example.com/gpu")),
-    st.integers(0, 5000).map(lambda milli: f"{milli}m"),
+    st.integers(0, 5000).map(lambda milli: f"{milli}m") | st.just("1e1000"),
     max_size=3,
 )
 items = st.fixed_dictionaries(
