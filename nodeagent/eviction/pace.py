@@ -14,6 +14,9 @@ from nodeagent.eviction.thresholds import Threshold
 
 RATE_HALF_LIFE_SECONDS = 2.0
 RATE_WINDOW_SECONDS = 0.05
+SLOWEST_FILL_RATE = 512e6
+FASTEST_FILL_RATE = 400e9
+FORKS_PER_SECOND = 20_000.0
 REACTION_HALF_LIFE_SECONDS = 10.0
 
 
@@ -25,6 +28,19 @@ class Limits:
     pids_per_second: float
     storage_bytes_per_second: float = 4e9
     inodes_per_second: float = 500_000.0
+
+    @classmethod
+    def of_machine(cls, cpus: int, fill_rate_bytes_per_second: float) -> "Limits":
+        """Return the limits of a machine of which one CPU fills memory at a rate that was measured.
+
+        A machine that was busy when it was measured is taken for no slower than the slowest that is sold,
+        and memory buses set an end to what many CPUs can do together.
+        """
+        one_cpu = max(fill_rate_bytes_per_second, SLOWEST_FILL_RATE)
+        return cls(
+            memory_bytes_per_second=min(cpus * one_cpu, FASTEST_FILL_RATE),
+            pids_per_second=cpus * FORKS_PER_SECOND,
+        )
 
     def of(self, signal: Signal) -> float:
         """Return the limit that a signal's resource is under."""

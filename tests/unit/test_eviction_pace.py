@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from nodeagent.eviction.pace import Limits, Pace, Trend
 from nodeagent.eviction.signals import Observation, Signal
+from nodeagent.stats.fill_rate import measure_fill_rate
 from tests.unit.simulated_node import MIB, make_policy
 
 MEMORY = Signal.MEMORY_AVAILABLE
@@ -97,3 +98,18 @@ def test_a_crossing_is_never_outside_the_looks(elapsed: float, first: int, secon
     trend = Trend(5.0, first)
     trend.look(5.0 + elapsed, second)
     assert 5.0 <= trend.crossed_at(amount) <= 5.0 + elapsed
+
+
+def test_the_limits_of_a_machine() -> None:
+    limits = Limits.of_machine(4, 2e9)
+    assert (limits.memory_bytes_per_second, limits.pids_per_second) == (8e9, 80_000)
+    assert Limits.of_machine(2, 5e6).memory_bytes_per_second == 2 * 512e6
+    assert Limits.of_machine(256, 20e9).memory_bytes_per_second == 400e9
+    assert limits.of(Signal.PID_AVAILABLE) == 80_000
+    assert limits.of(Signal.NODEFS_INODES_FREE) == limits.inodes_per_second
+    assert limits.of(Signal.IMAGEFS_AVAILABLE) == limits.storage_bytes_per_second
+
+
+def test_filling_memory_is_measured() -> None:
+    ticks = iter(range(100))
+    assert measure_fill_rate(lambda: float(next(ticks))) == 16 << 20
