@@ -23,6 +23,7 @@ PATIENCE_SECONDS = {
     Resource.INODES: 30.0,
     Resource.EPHEMERAL_STORAGE: 30.0,
 }
+STUCK_SECONDS = 30.0
 # When so little is left of what there was at the last choice, somebody else is at it.
 PANIC_SHARE = 0.5
 
@@ -74,13 +75,14 @@ class Departures:
         self._recorded = recorded
         self._on_end = on_end
         self._leaving: dict[str, Leaving] = {}
+        self._stuck_since: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, eviction: Eviction, record: EvictionRecord, scarcity: Scarcity, now: float) -> None:
         """End a pod. One that is leaving already has its time cut short: that is no second eviction."""
         uid = eviction.pod.metadata.uid
         if uid in self._leaving:
-            task = self._start(self._evict(eviction))
+            task = self._start(self._cut_short(eviction))
         else:
             self._counters.decided(record.cause, record.stats_age_seconds)
             self._recorded(record)
@@ -92,6 +94,8 @@ class Departures:
         for task in [task for task in self._tasks if task.done()]:
             self._tasks.discard(task)
             task.result()
+        now = self._clock.monotonic()
+        self._stuck_since = {uid: at for uid, at in self._stuck_since.items() if now < at + STUCK_SECONDS}
         self._leaving = {uid: pod for uid, pod in self._leaving.items() if not pod.task.done()}
 
     def cancel(self) -> None:
@@ -111,6 +115,10 @@ class Departures:
     def is_killed(self, pod_uid: str) -> bool:
         """Tell whether a pod is leaving without any time of grace."""
         return pod_uid in self._leaving and self._leaving[pod_uid].immediate
+
+    def is_stuck(self, pod_uid: str, now: float) -> bool:
+        """Tell whether a pod could not be ended a moment ago: another must go in its place."""
+        return now < self._stuck_since.get(pod_uid, float("-inf")) + STUCK_SECONDS
 
     def any_giving_back(self, now: float) -> bool:
         """Tell whether memory or PIDs will come back any moment."""
@@ -145,15 +153,22 @@ class Departures:
         return task
 
     async def _evict_and_record(self, eviction: Eviction, record: EvictionRecord) -> None:
-        await self._evict(eviction)
+        if not await self._evict(eviction):
+            return
         ended = replace(record, dead_at=self._clock.now())
         self._recorded(ended)
         if eviction.immediate and ended.seconds_to_dead is not None:
             self._counters.dead(ended.cause, ended.seconds_to_dead)
 
-    async def _evict(self, eviction: Eviction) -> None:
+    async def _cut_short(self, eviction: Eviction) -> None:
+        await self._evict(eviction)
+
+    async def _evict(self, eviction: Eviction) -> bool:
         try:
             await self._evict_pod(eviction)
         except CgroupError as error:
             meta = eviction.pod.metadata
+            self._stuck_since[meta.uid] = self._clock.monotonic()
             logger.error("pod %s/%s cannot be ended: %s", meta.namespace, meta.name, error)
+            return False
+        return True

@@ -76,6 +76,7 @@ class EvictionLoop:
         self._reclaiming: dict[Resource, asyncio.Task[None]] = {}
         self._restraint = Restraint(pace.interval_seconds)
         self._round_due = clock.monotonic()
+        self._seldom: Observations = {}
         self._calm_until = 0.0
         self._calm_seconds = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -194,7 +195,8 @@ class EvictionLoop:
                 limited = [pod for pod in self._node.active_pods() if has_storage_limits(pod)]
             summary = self._node.summary(limited)
             stats = _by_uid(summary)
-            observations = {**observe(summary), **observations}
+            self._seldom = observe(summary)
+        observations = {**self._seldom, **observations}
         outcome = synchronise(
             self._policy, self.state, self._adjusted(observations, now), now, limited, stats
         )
@@ -219,14 +221,14 @@ class EvictionLoop:
         if self._pedal is not None and resource is Resource.MEMORY:
             self._pedal.press(now)
         observed = observations[threshold.signal]
-        choice = self._choose(threshold, observed)
+        choice = self._choose(threshold, observed, now)
         if choice.eviction is None:
             self._restraint.found_nobody(threshold.signal, now)
         elif self._restraint.may_evict(threshold, observed, choice.usage, now):
             self._evict(threshold, observed, choice.eviction, choice, now)
 
-    def _choose(self, threshold: Threshold, observed: Observation) -> Choice:
-        pods = [pod for pod in self._node.active_pods() if not self._is_going(pod, threshold)]
+    def _choose(self, threshold: Threshold, observed: Observation, now: float) -> Choice:
+        pods = [pod for pod in self._node.active_pods() if not self._is_going(pod, threshold, now)]
         choice = choose(self._policy, threshold, observed, pods, self._usage(threshold, pods))
         if choice.eviction is None:
             return choice
@@ -273,10 +275,14 @@ class EvictionLoop:
             await self._node.reclaim(what)
         self.wake()
 
-    def _is_going(self, pod: Pod, threshold: Threshold) -> bool:
-        """Tell whether a pod is leaving as fast as a threshold wants it to."""
+    def _is_going(self, pod: Pod, threshold: Threshold, now: float) -> bool:
+        """Tell whether a pod is leaving as fast as a threshold wants it to, or cannot be made to."""
         uid = pod.metadata.uid
-        return self._departures.is_killed(uid) or (not threshold.is_hard and self._departures.includes(uid))
+        return (
+            self._departures.is_killed(uid)
+            or (not threshold.is_hard and self._departures.includes(uid))
+            or self._departures.is_stuck(uid, now)
+        )
 
     def _pressure(self, threshold: Threshold, observed: Observation, now: float) -> Pressure:
         trend = self._pace.trend(threshold.signal)

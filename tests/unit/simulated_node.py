@@ -10,6 +10,7 @@ import msgspec
 
 from nodeagent.api.decode import decode_hook
 from nodeagent.api.pod import Pod
+from nodeagent.cgroup.errors import StuckCgroup
 from nodeagent.eviction.brake import Brake, BrakePedal
 from nodeagent.eviction.loop import EvictionLoop
 from nodeagent.eviction.manager import Eviction, Policy, Reclaim
@@ -114,6 +115,7 @@ class SimulatedNode:
     max_pids: int = 32768
     disk_capacity_bytes: int = 100_000 * MIB
     garbage_bytes: int = 0
+    stuck: frozenset[str] = frozenset()
     decision_seconds: float = 0.003
     kill_seconds: float = 0.002
     free_seconds: float = 0.01
@@ -179,6 +181,8 @@ class SimulatedNode:
 
     async def evict(self, eviction: Eviction) -> None:
         self.evictions.append(eviction)
+        if eviction.pod.metadata.name in self.stuck:
+            raise StuckCgroup("kubepods.slice", (1,))
         load = self._load(eviction.pod)
         if not eviction.immediate:
             await self.clock.sleep(eviction.grace_seconds)

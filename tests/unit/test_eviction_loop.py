@@ -120,6 +120,13 @@ async def test_a_leak_outside_all_pods_does_not_clear_the_node_in_a_moment() -> 
     assert 1 <= len(node.evictions) <= 4
 
 
+async def test_a_pod_that_cannot_be_ended_is_passed_over() -> None:
+    node = make_node(hog(50), Workload(make_pod("next"), start_bytes=400 * MIB), stuck=frozenset({"hog"}))
+    await run(make_loop(node, make_policy(THRESHOLD)), node.clock, 27)
+    assert node.evicted_names() == ["hog", "next"]
+    assert [record.name for record in node.records if record.dead_at is not None] == ["next"]
+
+
 async def test_critical_pods_are_never_evicted_and_trying_costs_little() -> None:
     node = make_node(hog(100, priority=2_000_000_000))
     await run(make_loop(node, make_policy(THRESHOLD)), node.clock, 60)
