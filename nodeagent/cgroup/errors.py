@@ -66,7 +66,7 @@ class NoSuchUnit(UnitFailed):
 
 def _reason(error: int) -> str:
     hints = {
-        errno.EBUSY: "it holds processes (a cgroup with controllers for its children may not)",
+        errno.EBUSY: "a cgroup can hold processes, or hand controllers to its children, not both",
         errno.ENOENT: "the controller is not enabled in the parent's cgroup.subtree_control",
         errno.EINVAL: "not a value the kernel accepts here",
     }

@@ -118,7 +118,7 @@ async def test_an_optional_controller_may_be_missing(tmp_path: Path) -> None:
 async def test_processes_in_an_inner_cgroup_are_explained(tree: FakeTree) -> None:
     tree.create("kubepods.slice")
     tree.write("kubepods.slice", "cgroup.procs", "12")
-    with pytest.raises(WriteRefused, match="it holds processes"):
+    with pytest.raises(WriteRefused, match="can hold processes, or hand controllers"):
         controllers.enable(tree, "kubepods.slice", frozenset(("cpu",)))
 
 
