@@ -200,7 +200,11 @@ class Agent:
             active_pods=self._active_pods,
         )
         self._admission = NodeAdmission(
-            self._node_view, self._managers, self._policy, lambda: self._conditions, self._active_pods
+            self._node_view,
+            self._managers,
+            self._policy,
+            lambda: self._conditions,
+            lambda pod: self._manager.rivals_of(pod),
         )
         self._usage = UsageReader(
             self._facts.name,

@@ -20,20 +20,20 @@ class NodeAdmission:
         managers: ResourceManagers,
         policy: Policy,
         conditions: Callable[[], Collection[Condition]],
-        active_pods: Callable[[], Sequence[Pod]],
+        rivals_of: Callable[[Pod], Sequence[Pod]],
     ) -> None:
         self._node = node
         self._managers = managers
         self._policy = policy
         self._conditions = conditions
-        self._active_pods = active_pods
+        self._rivals_of = rivals_of
 
     def admit(self, pod: Pod) -> Refusal | None:
         """Return why the pod may not run here now, or None and let it have what it asks for."""
         pressure = refuse(self._policy, pod, self._conditions())
         if pressure is not None:
             return Refusal(pressure.reason, pressure.message)
-        others = [other for other in self._active_pods() if other.metadata.uid != pod.metadata.uid]
+        others = self._rivals_of(pod)
         fits = fit(pod, self._node(), others)
         if not fits.fits:
             return Refusal(fits.reason, fits.message)

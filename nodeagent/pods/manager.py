@@ -62,8 +62,18 @@ class PodManager:
         return [worker.pod for worker in self.workers.values()]
 
     def active_pods(self) -> list[Pod]:
-        """Return the pods that hold resources: admitted, and not at their end."""
-        return [w.pod for w in self.workers.values() if w.record.admitted and not w.record.is_over]
+        """Return the pods that hold resources of the node."""
+        return [worker.pod for worker in self.workers.values() if worker.holds_resources]
+
+    def rivals_of(self, pod: Pod) -> list[Pod]:
+        """Return the pods whose resources a newcomer cannot have; one that has just finished is none."""
+        return [
+            worker.pod
+            for worker in self.workers.values()
+            if worker.holds_resources
+            and worker.pod.metadata.uid != pod.metadata.uid
+            and not worker.is_finished
+        ]
 
     def container_changed(self, record: ContainerRecord) -> None:
         """Take in a change the runtime reports."""

@@ -24,6 +24,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: datetime
     # A refused pod never ran; an evicted one did, and its containers' records are still there.
     evicted: bool = False
+    # Trying again cannot help: the pod itself is at fault.
+    final: bool = False
     # The status shows the condition DisruptionTarget.
     disruption: bool = False
 
@@ -61,10 +63,18 @@ def retry_delay_seconds(retries: int) -> float:
     return min(FIRST_RETRY_SECONDS * float(1 << min(retries, 10)), LONGEST_RETRY_SECONDS)
 
 
-def may_retry(record: PodRecord, now: datetime) -> bool:
-    """Say whether a refused or evicted pod may be tried again now; restartPolicy Never stays evicted."""
+def may_ever_retry(record: PodRecord) -> bool:
+    """Say whether waiting can help a failed pod; with restartPolicy Never an evicted one stays evicted."""
     failure = record.failure
-    if failure is None or (failure.evicted and record.pod.spec.restart_policy == "Never"):
+    if failure is None or failure.final:
+        return False
+    return not (failure.evicted and record.pod.spec.restart_policy == "Never")
+
+
+def may_retry(record: PodRecord, now: datetime) -> bool:
+    """Say whether a refused or evicted pod may be tried again now."""
+    failure = record.failure
+    if failure is None or not may_ever_retry(record):
         return False
     return (now - failure.at).total_seconds() >= retry_delay_seconds(record.retries)
 

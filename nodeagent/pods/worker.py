@@ -22,7 +22,15 @@ from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.launch import LaunchError, LaunchSettings, container_id, container_spec, pod_log_directory
 from nodeagent.pods.lifecycle import Plan, Start, has_ended
 from nodeagent.pods.observer import PodObserver
-from nodeagent.pods.record import KIND, Failure, PodRecord, encode, may_retry, retry_delay_seconds
+from nodeagent.pods.record import (
+    KIND,
+    Failure,
+    PodRecord,
+    encode,
+    may_ever_retry,
+    may_retry,
+    retry_delay_seconds,
+)
 from nodeagent.runtime.process import ProcessRuntime, RuntimeFault, StartError
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.store import Store, StoreError
@@ -94,6 +102,17 @@ class PodWorker:
     def is_deleting(self) -> bool:
         return self._stopping is not None and self._stopping.delete
 
+    @property
+    def holds_resources(self) -> bool:
+        """Admitted, and not yet given back: an evicted pod holds on until its processes are gone."""
+        return self.record.admitted and not self._released
+
+    @property
+    def is_finished(self) -> bool:
+        """Say whether all its containers have ended for good, though the worker may not have seen it yet."""
+        now = self._services.clock.now()
+        return lifecycle.plan(self.pod, self._records(), self.record.backoffs, now).outcome is not None
+
     def wake(self) -> None:
         """Look again soon: something about the pod has changed."""
         self._wake.set()
@@ -121,7 +140,7 @@ class PodWorker:
         """Work until the pod is gone."""
         while not self.gone:
             self._wake.clear()
-            delay = await self._step()
+            delay = await self.step()
             if self.gone or delay == 0:
                 continue
             try:
@@ -130,7 +149,8 @@ class PodWorker:
             except TimeoutError:
                 continue
 
-    async def _step(self) -> float | None:
+    async def step(self) -> float | None:
+        """Look, take the next step, and return in how many seconds to look again (None: when woken)."""
         began = self._services.clock.monotonic()
         operation = "sync" if self._stopping is None else "terminating"
         try:
@@ -190,7 +210,7 @@ class PodWorker:
         await self._release()
         now = self._services.clock.now()
         if not may_retry(self.record, now) or (failure.evicted and not self._services.may_return()):
-            if failure.evicted and self.pod.spec.restart_policy == "Never":
+            if not may_ever_retry(self.record):
                 return None
             waited = (now - failure.at).total_seconds()
             return max(1.0, retry_delay_seconds(self.record.retries) - waited)
@@ -206,7 +226,7 @@ class PodWorker:
             )
         elif self._services.admit(self.pod) is None:
             self._released = False
-            self._save(failure=None, admitted=True)
+            self._save(failure=None, admitted=True, retries=0)
         else:
             later = msgspec.structs.replace(failure, at=now)
             self._save(failure=later, retries=self.record.retries + 1)
@@ -229,9 +249,9 @@ class PodWorker:
             )
         except LaunchError as error:
             services.events.pod(self.pod, "Failed", f"Error: {error}", warning=True)
-            self._fail(
-                Failure(reason="CreateContainerConfigError", message=str(error), at=services.clock.now())
-            )
+            now = services.clock.now()
+            reason = "CreateContainerConfigError"
+            self._fail(Failure(reason=reason, message=str(error), at=now, final=True))
             return
         services.starting(self.pod, container.name)
         if start.attempt > 0:
