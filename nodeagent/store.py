@@ -1,4 +1,4 @@
-"""The node's memory: objects and events in one SQLite file, durable across kill -9."""
+"""The node's memory: objects, events and decisions in one SQLite file, durable across kill -9."""
 
 import logging
 import sqlite3
@@ -8,6 +8,7 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 EVENT_LIFETIME_SECONDS = 3600
+MOST_DECISIONS = 1000
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -23,6 +24,15 @@ CREATE TABLE IF NOT EXISTS events (
     last_seen REAL NOT NULL,
     body BLOB NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS decisions (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    time REAL NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS decisions_by_pod ON decisions (namespace, name, id);
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO counters VALUES ('resource_version', 0);
 """
@@ -93,6 +103,35 @@ class Store:
     def events(self) -> list[bytes]:
         """Return all events, oldest first."""
         return [body for (body,) in self._database.execute("SELECT body FROM events ORDER BY last_seen")]
+
+    def put_decision(self, number: int, kind: str, pod: tuple[str, str], now: datetime, body: bytes) -> None:
+        """Create or replace a decision about a pod (namespace, name); the newest 1,000 are kept."""
+        with self._transaction() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
+                (number, kind, *pod, now.timestamp(), body),
+            )
+            database.execute(
+                "DELETE FROM decisions WHERE id <= (SELECT max(id) FROM decisions) - ?", (MOST_DECISIONS,)
+            )
+
+    def decisions(
+        self, before: int, limit: int, *, kind: str | None = None, pod: tuple[str, str] | None = None
+    ) -> list[tuple[int, bytes]]:
+        """Return decisions with numbers below `before`, newest first: all, or those of a kind or a pod."""
+        namespace, name = pod or (None, None)
+        rows = self._database.execute(
+            "SELECT id, body FROM decisions WHERE id < :before AND kind = coalesce(:kind, kind) "
+            "AND namespace = coalesce(:namespace, namespace) AND name = coalesce(:name, name) "
+            "ORDER BY id DESC LIMIT :limit",
+            {"before": before, "kind": kind, "namespace": namespace, "name": name, "limit": limit},
+        )
+        return list(rows)
+
+    def last_decision(self) -> int:
+        """Return the number of the newest decision, 0 for none."""
+        (number,) = self._database.execute("SELECT coalesce(max(id), 0) FROM decisions").fetchone()
+        return int(number)
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""

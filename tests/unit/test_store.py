@@ -78,3 +78,24 @@ def test_failed_write_leaves_the_old_value(tmp_path: Path) -> None:
         reader.put("Pod", "default", "a", b"x" * 1_000_000)
     assert reader.objects("Pod") == [b"old"]
     reader.close()
+
+
+def test_the_newest_thousand_decisions_are_kept_and_found_by_pod_and_kind(tmp_path: Path) -> None:
+    store = Store(tmp_path / "nodeagent.db")
+    assert store.last_decision() == 0
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(1, 1011):
+        kind = "Eviction" if number % 5 == 0 else "Admission"
+        store.put_decision(number, kind, ("shop", f"p{number % 2}"), now, b"%d" % number)
+    store.put_decision(1010, "Eviction", ("shop", "p0"), now, b"later")
+    store.close()
+    again = Store(tmp_path / "nodeagent.db")
+    assert again.last_decision() == 1010
+    everything = again.decisions(10_000, 10_000)
+    assert [number for number, _ in everything] == list(range(1010, 10, -1))
+    assert everything[0] == (1010, b"later")
+    assert [number for number, _ in again.decisions(1006, 2, pod=("shop", "p1"))] == [1005, 1003]
+    assert [number for number, _ in again.decisions(1006, 2, kind="Eviction")] == [1005, 1000]
+    assert [n for n, _ in again.decisions(1006, 2, kind="Eviction", pod=("shop", "p0"))] == [1000, 990]
+    assert again.decisions(1006, 2, pod=("test", "p0")) == []
+    again.close()
