@@ -1,11 +1,14 @@
 """How cgroups are made, changed and removed, whoever PID 1 is."""
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import groupby
 from typing import Protocol
 
-from nodeagent.cgroup.errors import NoSuchCgroup
+from nodeagent.cgroup.errors import NoSuchCgroup, WriteRefused
 from nodeagent.cgroup.files import CgroupTree
-from nodeagent.cgroup.reconcile import Difference, differences
+from nodeagent.cgroup.reconcile import Change, Difference, differences, in_safe_order
 from nodeagent.cgroup.values import Values
 from nodeagent.clock import Clock
 
@@ -50,14 +53,33 @@ def make_driver(name: str, tree: CgroupTree, clock: Clock) -> Driver:
     return CgroupfsDriver(tree, clock)
 
 
+async def update_all(driver: Driver, tree: CgroupTree, desired: Mapping[str, Values]) -> tuple[Change, ...]:
+    """Bring many cgroups to their values in an order that cuts no child short; return what was written.
+
+    A cgroup that is gone by then is left out.
+    """
+    found = (
+        Change(path, difference)
+        for path, values in desired.items()
+        for difference in differences(tree, path, values)
+    )
+    written: list[Change] = []
+    for path, changes in groupby(in_safe_order(found), key=lambda change: change.path):
+        values = {change.difference.file: change.difference.should for change in changes}
+        with suppress(NoSuchCgroup):
+            written += [Change(path, difference) for difference in await driver.update(path, values)]
+    return tuple(written)
+
+
 async def apply(tree: CgroupTree, path: str, values: Values) -> tuple[Difference, ...]:
-    """Write the files that differ, and return what was written; raises WriteRefused."""
+    """Write the files that differ, and return what was written; raises WriteRefused and NoSuchCgroup."""
     written = differences(tree, path, values)
-    for difference in written:
-        if difference.file in _MAY_BLOCK and _cuts_into_use(tree, path, difference.should):
-            await asyncio.to_thread(tree.write, path, difference.file, difference.should)
-        else:
-            tree.write(path, difference.file, difference.should)
+    try:
+        for difference in written:
+            await _write(tree, path, difference)
+    except WriteRefused:
+        require(tree, path)
+        raise
     return written
 
 
@@ -65,6 +87,13 @@ def require(tree: CgroupTree, path: str) -> None:
     """Raise NoSuchCgroup unless the cgroup is there."""
     if not tree.exists(path):
         raise NoSuchCgroup(path)
+
+
+async def _write(tree: CgroupTree, path: str, difference: Difference) -> None:
+    if difference.file in _MAY_BLOCK and _cuts_into_use(tree, path, difference.should):
+        await asyncio.to_thread(tree.write, path, difference.file, difference.should)
+    else:
+        tree.write(path, difference.file, difference.should)
 
 
 def _cuts_into_use(tree: CgroupTree, path: str, limit: str) -> bool:

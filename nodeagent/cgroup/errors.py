@@ -26,8 +26,8 @@ class MissingController(CgroupError):
     def __init__(self, controller: str, looked_in: str) -> None:
         self.controller, self.looked_in = controller, looked_in
         super().__init__(
-            f"cgroup controller {controller!r} is missing from {looked_in}: "
-            "enable it in the kernel (and remove cgroup_disable=, cgroup_no_v1= and hybrid mounts)"
+            f"cgroup controller {controller!r} is missing from {looked_in}: boot with "
+            "systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=, on a kernel that has it"
         )
 
 

@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ TREE = CgroupTree(Path("/sys/fs/cgroup"))
 TOP = "devcg.slice"
 QOS = f"{TOP}/devcg-burstable.slice"
 POD = f"{QOS}/devcg-burstable-podu_1.slice"
-LEAF = f"{POD}/nodeagent-c1.scope"
+LEAF = f"{POD}/nodeagent-devcg1.scope"
 NONE = {"cpu.max": "max 100000", "memory.min": "0", "memory.low": "0", "memory.high": "max"}
 VALUES = {
     TOP: {"cpu.weight": "118", **NONE, "memory.max": "1073741824", "pids.max": "5000"},
@@ -87,8 +87,8 @@ def wrong() -> dict[str, list[str]]:
 def left_behind() -> list[str]:
     """Say what of ours is still there, for the kernel or for systemd."""
     cgroups = [path for path in TREE.descendants("") if path.startswith("devcg")]
-    units = shell("systemctl list-units --all --plain --no-legend 'devcg*' 'nodeagent-c*' | cut -d' ' -f1")
-    files = shell("find /run/systemd -name '*devcg*' -o -name 'nodeagent-c[0-9]*'")
+    units = shell("systemctl list-units --all --plain --no-legend 'devcg*' 'nodeagent-devcg*' | cut -d' ' -f1")
+    files = shell("find /run/systemd -name '*devcg*'")
     return [*cgroups, *units.split(), *files.split()]
 
 
@@ -200,7 +200,7 @@ async def refused() -> dict[str, Any]:
     process = await make(driver)
     over = sleeper("true")
     over.wait()
-    other = f"{POD}/nodeagent-c2.scope"
+    other = f"{POD}/nodeagent-devcg2.scope"
     found: dict[str, Any] = {
         "dead process": await failure(driver.attach(other, over.pid, VALUES[LEAF])),
         "taken name": await failure(driver.attach(LEAF, process.pid, VALUES[LEAF])),
@@ -222,11 +222,11 @@ async def failed_unit() -> dict[str, Any]:
     victim = sleeper("python3", "-c", WASTEFUL)
     shell(
         "busctl call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager "
-        f"StartTransientUnit 'ssa(sv)a(sa(sv))' nodeagent-c1.scope fail 4 PIDs au 1 {victim.pid} "
+        f"StartTransientUnit 'ssa(sv)a(sa(sv))' nodeagent-devcg1.scope fail 4 PIDs au 1 {victim.pid} "
         "Slice s devcg-burstable-podu_1.slice MemoryMax t 20000000 OOMPolicy s kill 0"
     )
     victim.wait()
-    while shell("systemctl show -P ActiveState nodeagent-c1.scope").strip() != "failed":
+    while shell("systemctl show -P ActiveState nodeagent-devcg1.scope").strip() != "failed":
         await asyncio.sleep(0.1)
     await driver.attach(LEAF, sleeper().pid, VALUES[LEAF])
     found = {"wrong": wrong()}
@@ -289,11 +289,11 @@ async def shrink() -> dict[str, Any]:
     return found | {"left behind": left_behind()}
 
 
-SCENARIOS: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
+SCENARIOS: dict[str, Callable[[], Coroutine[None, None, dict[str, Any]]]] = {
     each.__name__: each
     for each in (reload, change, adopt, implicit, removal, refused, failed_unit, group_kill, plain, shrink)
 }
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(SCENARIOS[sys.argv[1]]())))  # type: ignore[arg-type]
+    print(json.dumps(asyncio.run(SCENARIOS[sys.argv[1]]())))

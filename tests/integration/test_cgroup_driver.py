@@ -68,11 +68,11 @@ def test_removal_takes_what_resists(scenario: Scenario) -> None:
 
 def test_what_cannot_be_done_is_said(scenario: Scenario) -> None:
     found = scenario("refused")
-    assert found["dead process"].startswith("systemd did not start nodeagent-c2.scope: ")
+    assert found["dead process"].startswith("systemd did not start nodeagent-devcg2.scope: ")
     assert found["dead process"].endswith("No such process")
-    assert "nodeagent-c1.scope was already loaded" in found["taken name"]
-    assert "nodeagent-c2.scope is not there" in found["no cgroup"]
-    assert "nodeagent-c2.scope: no connection to the system bus" in found["no bus"]
+    assert "nodeagent-devcg1.scope was already loaded" in found["taken name"]
+    assert "nodeagent-devcg2.scope is not there" in found["no cgroup"]
+    assert "nodeagent-devcg2.scope: no connection to the system bus" in found["no bus"]
     assert (found["wrong"], found["left behind"]) == ({}, [])
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from nodeagent.cgroup import controllers
 from nodeagent.cgroup.cgroupfs import CgroupfsDriver
+from nodeagent.cgroup.drivers import apply, update_all
 from nodeagent.cgroup.errors import MissingController, NoSuchCgroup, StuckCgroup, WriteRefused
 from nodeagent.cgroup.reconcile import Difference
 from nodeagent.clock import SystemClock
@@ -100,6 +101,30 @@ async def test_a_limit_below_what_is_used_is_written_too(
 async def test_update_of_what_is_gone(driver: CgroupfsDriver) -> None:
     with pytest.raises(NoSuchCgroup, match=POD):
         await driver.update(POD, POD_VALUES)
+
+
+async def test_a_whole_tree_is_changed_in_a_safe_order(driver: CgroupfsDriver, tree: FakeTree) -> None:
+    await make_pod(driver)
+    tree.writes.clear()
+    desired = {
+        LEAF: {"memory.max": "2097152", "cpu.weight": "50"},
+        POD: {"memory.max": "4194304", "pids.max": "100"},
+        f"{POD}/nodeagent-gone.scope": {"cpu.weight": "1"},
+    }
+    changes = await update_all(driver, tree, desired)
+    in_order = [
+        (POD, "memory.max", "4194304"),
+        (LEAF, "memory.max", "2097152"),
+        (LEAF, "cpu.weight", "50"),
+        (POD, "pids.max", "100"),
+    ]
+    assert tree.writes == in_order
+    assert [(each.path, each.difference.file, each.difference.should) for each in changes] == in_order
+
+
+async def test_a_cgroup_that_goes_while_it_is_written_is_said_to_be_gone(tree: FakeTree) -> None:
+    with pytest.raises(NoSuchCgroup, match="kubepods"):
+        await apply(tree, "kubepods.slice", {"cpu.weight": "39"})
 
 
 async def test_a_missing_controller_is_named_with_the_file_it_was_looked_for_in(tmp_path: Path) -> None:
