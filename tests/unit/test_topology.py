@@ -1,6 +1,7 @@
 """Machines read from sysfs trees, lscpu output and short forms."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from nodeagent.hardware.topology import (
     regular_topology,
 )
 from tests.unit.machines import LARGE, machines
-from tests.unit.sysfs_trees import put, unpack, write_sysfs
+from tests.unit.sysfs_trees import CAPTURED, put, unpack, write_sysfs
 
 CPU_SETS = st.frozensets(st.integers(0, 300))
 
@@ -202,3 +203,18 @@ def test_a_source_is_a_tree_a_file_or_a_short_form(tmp_path: Path) -> None:
     dump.write_text("nothing")
     with pytest.raises(TopologyError, match=r"lscpu\.txt"):
         load_topology(str(dump))
+
+
+@pytest.mark.parametrize("dump", ["json", "extended.json", "columns"])
+def test_lscpu_and_sysfs_of_one_machine_agree(dump: str, tmp_path: Path) -> None:
+    """The virtual machine with four NUMA nodes of two single-thread cores."""
+    sysfs = read_topology(unpack("vm-numa4", tmp_path))
+    told = parse_lscpu((CAPTURED / f"vm-numa4.lscpu.{dump}").read_text())
+    assert [replace(cpu, die=0) for cpu in sysfs.cpus] == list(told.cpus)
+    assert [node.node for node in told.numa_nodes] == [node.node for node in sysfs.numa_nodes]
+
+
+def test_a_machine_with_a_cpu_offline(tmp_path: Path) -> None:
+    topology = read_topology(unpack("vm-numa4-cpu5-offline", tmp_path))
+    assert (str(topology.online), str(topology.offline)) == ("0-4,6-7", "5")
+    assert [str(CpuSet(cpus)) for cpus in topology.numas.values()] == ["0-1", "2-3", "4", "6-7"]
