@@ -32,10 +32,11 @@ from nodeagent.machine import (
 )
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
-from nodeagent.node import NodeFacts, node_address, node_labels, node_object, read_system_info
+from nodeagent.node import node_object, read_node_facts
 from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.containers import ContainerRecords
+from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.evictor import Evictor
 from nodeagent.pods.launch import LaunchSettings
@@ -112,18 +113,11 @@ class Agent:
         self._manifest_directory = Path(kubelet.static_pod_path) if kubelet.static_pod_path else None
         self._state_directory = Path(own.state_directory)
         self._store = Store(self._state_directory / "nodeagent.db")
+        self._decisions = DecisionLog(self._store)
         self._events = EventRecorder(self._store, clock, own.node_name)
         self._runtime = ProcessRuntime(KEEPER_SOCKET)
-        self._facts = NodeFacts(
-            name=own.node_name,
-            address=node_address(),
-            labels=node_labels(own.node_name, own.node_labels),
-            capacity=machine.amounts.capacity,
-            allocatable=machine.amounts.allocatable,
-            system=read_system_info(),
-            port=kubelet.read_only_port,
-            started=clock.now(),
-        )
+        amounts = machine.amounts
+        self._facts = read_node_facts(config, amounts.capacity, amounts.allocatable, clock.now())
         self._node = node_object(self._facts, (), None, clock.now())
         self._policy = eviction_policy(config)
         for threshold in self._policy.effective_thresholds:
@@ -205,6 +199,8 @@ class Agent:
             self._policy,
             lambda: self._conditions,
             lambda pod: self._manager.rivals_of(pod),
+            self._clock,
+            self._decisions.keep_admission,
         )
         self._usage = UsageReader(
             self._facts.name,
@@ -229,6 +225,7 @@ class Agent:
             self._usage,
             self._set_conditions,
             self._meter.pod_evicted,
+            self._decisions,
             log_directory,
         )
         cpus = len(machine.topology.cpus)
@@ -277,6 +274,7 @@ class Agent:
             pod_cgroups=self._cgroups,
             managers=self._managers,
             store=self._store,
+            decision_log=self._decisions,
             health_checks={"log": lambda: None, "syncloop": self._syncloop_health},
             current_node=lambda: self._node,
             summarise=self._usage.in_full,
@@ -338,6 +336,7 @@ class Agent:
         while True:
             self._turned = self._clock.monotonic()
             self._node = node_object(self._facts, self._conditions, self._node, self._clock.now())
+            self._decisions.save()
             await self._usage.measure_logs(self._manager.active_pods())
             if self._turned - synced >= sync:
                 self._manager.wake_all()

@@ -22,6 +22,7 @@ from nodeagent.api.node import (
     Taint,
 )
 from nodeagent.api.quantity import ResourceList
+from nodeagent.config import Config
 from nodeagent.eviction.signals import Condition
 
 KUBELET_VERSION = "v1.36.2"
@@ -67,6 +68,23 @@ class NodeFacts:
     system: NodeSystemInfo
     port: int
     started: datetime
+
+
+def read_node_facts(
+    config: Config, capacity: ResourceList, allocatable: ResourceList, started: datetime
+) -> NodeFacts:
+    """Look up what the node is called, where it is, and what it runs on."""
+    own = config.agent
+    return NodeFacts(
+        name=own.node_name,
+        address=node_address(),
+        labels=node_labels(own.node_name, own.node_labels),
+        capacity=capacity,
+        allocatable=allocatable,
+        system=read_system_info(),
+        port=config.kubelet.read_only_port,
+        started=started,
+    )
 
 
 def node_object(facts: NodeFacts, pressures: Iterable[Condition], before: Node | None, now: datetime) -> Node:

@@ -22,11 +22,12 @@ from nodeagent.metrics.instruments import Instruments
 from nodeagent.metrics.source import AgentState, MeteredCgroup
 from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.containers import ContainerRecords
+from nodeagent.pods.decisions import DecisionLog, Kind
 from nodeagent.pods.lifecycle import has_ended
 from nodeagent.pods.manager import PodManager
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.spec import ContainerRecord
-from nodeagent.server.view import HealthCheck
+from nodeagent.server.view import DecisionQuery, HealthCheck
 from nodeagent.stats.summary import Summary
 from nodeagent.store import Store
 
@@ -49,6 +50,7 @@ class AgentView:
     pod_cgroups: PodCgroups
     managers: ResourceManagers
     store: Store
+    decision_log: DecisionLog
     health_checks: Mapping[str, HealthCheck]
     current_node: Callable[[], Node]
     summarise: Callable[[Sequence[Pod]], Summary]
@@ -68,6 +70,10 @@ class AgentView:
 
     def events(self) -> Sequence[Event]:
         return [msgspec.json.decode(body, type=Event, dec_hook=decode_hook) for body in self.store.events()]
+
+    def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        kind = Kind(query.kind) if query.kind else None
+        return self.decision_log.page(before, limit, kind=kind, pod=query.pod)
 
     async def summary(self, only_cpu_and_memory: bool) -> Summary:
         pods = self.manager.active_pods()

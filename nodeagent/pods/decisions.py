@@ -15,7 +15,8 @@ from nodeagent.store import MOST_DECISIONS, Store, StoreError
 
 logger = logging.getLogger(__name__)
 
-K = TypeVar("K", str, int)
+K = TypeVar("K")
+V = TypeVar("V")
 MOST_UNSAVED = 100
 
 
@@ -99,6 +100,7 @@ class DecisionLog:
         number = self._leaving.pop(key, None) or self._next()
         if record.dead_at is None:
             self._leaving[key] = number
+            _bound(self._leaving, MOST_DECISIONS)
         self._unsaved[number] = Decision(id=number, kind=Kind.EVICTION, eviction=record)
 
     def save(self) -> None:
@@ -132,7 +134,7 @@ def _is_same(before: AdmissionRecord, now: AdmissionRecord) -> bool:
     return (before.admitted, before.reason, before.message) == (now.admitted, now.reason, now.message)
 
 
-def _bound(entries: dict[K, Decision], most: int) -> None:
+def _bound(entries: dict[K, V], most: int) -> None:
     """Let the oldest go."""
     while len(entries) > most:
         del entries[next(iter(entries))]

@@ -14,6 +14,7 @@ from nodeagent.eviction.manager import Eviction, Reclaim
 from nodeagent.eviction.record import EvictionRecord
 from nodeagent.eviction.signals import Condition, Resource
 from nodeagent.pods.cgroups import PodCgroups
+from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.manager import PodManager
 from nodeagent.pods.record import Failure
@@ -24,7 +25,6 @@ from nodeagent.stats.summary import PodStats, Summary
 # How long a killed pod's processes may take to be gone before the loop is told that they are stuck.
 DEATH_SECONDS = 30.0
 DEATH_POLL_SECONDS = 0.005
-MOST_RECORDS = 200
 
 
 class Evictor:
@@ -40,9 +40,9 @@ class Evictor:
         usage: UsageReader,
         conditions_changed: Callable[[frozenset[Condition]], None],
         evicted: Callable[[EvictionRecord], None],
+        decisions: DecisionLog,
         log_directory: Path,
     ) -> None:
-        self.records: dict[tuple[str, str], EvictionRecord] = {}
         self._manager = manager
         self._cgroups = cgroups
         self._events = events
@@ -51,6 +51,7 @@ class Evictor:
         self._usage = usage
         self._conditions_changed = conditions_changed
         self._evicted = evicted
+        self._decisions = decisions
         self._log_directory = log_directory
 
     def sample(self) -> HotSample:
@@ -95,6 +96,8 @@ class Evictor:
         self._manager.evict(pod.metadata.uid, failure, grace)
         message = eviction.message
         self._events.pod(pod, REASON, message.text, warning=True, annotations=message.annotations)
+        # Only now: a slow disk must not hold up the kill.
+        self._decisions.save()
         await self._wait_until_gone(pod, grace + DEATH_SECONDS)
 
     async def reclaim(self, what: Reclaim) -> None:
@@ -112,9 +115,9 @@ class Evictor:
     def recorded(self, record: EvictionRecord) -> None:
         if record.dead_at is None:
             self._evicted(record)
-        self.records[record.uid, str(record.decided_at)] = record
-        while len(self.records) > MOST_RECORDS:
-            self.records.pop(next(iter(self.records)))
+        self._decisions.keep_eviction(record)
+        if record.dead_at is not None:
+            self._decisions.save()
 
     async def _wait_until_gone(self, pod: Pod, seconds: float) -> None:
         path = self._cgroups.slice(pod)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from nodeagent.server.decisions import DecisionEndpoints
 from nodeagent.server.health import HealthChecks
 from nodeagent.server.kubelet import KubeletEndpoints
 from nodeagent.server.rest import Handler, add_rest_routes, status_errors
@@ -29,6 +30,7 @@ def create_app(view: ServerView) -> web.Application:
     health = HealthChecks(view.health_checks)
     health.add_routes(app)
     KubeletEndpoints(view, health).add_routes(app)
+    DecisionEndpoints(view).add_routes(app)
     add_rest_routes(app, view)
     return app
 

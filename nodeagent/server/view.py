@@ -1,6 +1,7 @@
 """What the server shows: the door through which the agent lets itself be looked at."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from nodeagent.api.event import Event
@@ -12,6 +13,15 @@ from nodeagent.stats.summary import Summary
 
 HealthCheck = Callable[[], str | None]
 """Return None when all is well, else what is wrong as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionQuery:
+    """Which decisions: of a kind (None: any), about a pod by namespace and name (None: any)."""
+
+    kind: str | None = None
+    pod: tuple[str, str] | None = None
+    limit: int = 1
 
 
 class ServerView(Protocol):
@@ -40,6 +50,10 @@ class ServerView(Protocol):
 
     def events(self) -> Sequence[Event]:
         """Oldest first."""
+        ...
+
+    def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        """Decisions with numbers below `before`, newest first: number and JSON."""
         ...
 
     async def summary(self, only_cpu_and_memory: bool) -> Summary:

@@ -14,7 +14,7 @@ from nodeagent.config import Config
 from nodeagent.hardware.topology import Topology, parse_short
 from nodeagent.metrics.instruments import Instruments
 from nodeagent.metrics.source import AgentState, MeteredCgroup
-from nodeagent.server.view import HealthCheck
+from nodeagent.server.view import DecisionQuery, HealthCheck
 from nodeagent.stats.summary import NodeStats, Summary
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -126,6 +126,10 @@ class ShownNode:
             MeteredCgroup(WEB, "shop", "web"),
             MeteredCgroup(WEB_MAIN, "shop", "web", "main", "c1", started_at_seconds=1_772_000_000.5),
         ]
+        self.decided = [
+            (number, "Eviction" if number % 3 == 0 else "Admission", ("shop", f"p{number % 2}"))
+            for number in range(1, 151)
+        ]
         self.asked_for_short_summary: list[bool] = []
 
     @property
@@ -158,6 +162,14 @@ class ShownNode:
 
     def events(self) -> Sequence[Event]:
         return self.recorded
+
+    def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        found = [
+            (number, b'{"id":%d}' % number)
+            for number, kind, pod in reversed(self.decided)
+            if number < before and query.kind in (None, kind) and query.pod in (None, pod)
+        ]
+        return found[:limit]
 
     async def summary(self, only_cpu_and_memory: bool) -> Summary:
         self.asked_for_short_summary.append(only_cpu_and_memory)

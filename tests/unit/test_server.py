@@ -226,6 +226,42 @@ class TestRest:
         assert (await client.get("/api/v1/pods?watch=false&limit=500&labelSelector=")).status == 200
 
 
+class TestDecisions:
+    PATH = "/nodeagent/v1/decisions"
+
+    async def numbers(self, client: Client, query: str = "") -> list[int]:
+        response = await client.get(self.PATH + query)
+        assert response.status == 200
+        answer = await response.json()
+        assert (answer["kind"], answer["apiVersion"]) == ("DecisionList", "nodeagent.io/v1alpha1")
+        return [item["id"] for item in answer["items"]]
+
+    async def test_the_newest_hundred_come_first(self, client: Client) -> None:
+        assert await self.numbers(client) == list(range(150, 50, -1))
+        assert await self.numbers(client, "?limit=1000") == list(range(150, 0, -1))
+        assert await self.numbers(client, "?limit=11") == list(range(150, 139, -1))
+
+    async def test_they_are_chosen_by_pod_and_kind(self, client: Client) -> None:
+        assert await self.numbers(client, "?pod=shop/p1&limit=2") == [149, 147]
+        assert await self.numbers(client, "?kind=eviction&limit=2") == [150, 147]
+        assert await self.numbers(client, "?kind=eviction&pod=shop/p1&limit=1") == [147]
+        assert await self.numbers(client, "?pod=shop/none") == []
+
+    async def test_one_is_found_by_its_number(self, client: Client) -> None:
+        assert await (await client.get(f"{self.PATH}/7")).json() == {"id": 7}
+        response = await client.get(f"{self.PATH}/151")
+        assert response.status == 404
+        assert (await response.json())["message"] == "decision 151 not found: the newest 1000 are kept"
+
+    @pytest.mark.parametrize(
+        "query", ["pod=web", "pod=/web", "kind=x", "limit=0", "limit=1001", "limit=x", "limit=%C2%B2", "by=x"]
+    )
+    async def test_what_cannot_be_understood_is_said(self, query: str, client: Client) -> None:
+        response = await client.get(f"{self.PATH}?{query}")
+        assert response.status == 400
+        assert "expected" in (await response.json())["message"]
+
+
 class TestBounds:
     @pytest.mark.parametrize("begun", [False, True])
     async def test_an_answer_that_takes_too_long_is_cut_off(
