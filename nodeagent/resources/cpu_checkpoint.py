@@ -73,7 +73,11 @@ def _decode(data: bytes, container_ids: Mapping[str, tuple[str, str]]) -> _Check
         current = None
     if current is not None and _is_sound(current):
         return current
-    old = msgspec.json.decode(data, type=_OldCheckpoint)
+    try:
+        old = msgspec.json.decode(data, type=_OldCheckpoint)
+    except msgspec.ValidationError as error:
+        # Of the current layout, so what is wrong is the checksum.
+        raise ValueError("checkpoint is corrupted") if current else error from None
     if old.checksum not in (0, _checksum_of("CPUManagerCheckpoint", old)):
         raise ValueError("checkpoint is corrupted")
     entries: dict[str, dict[str, str]] = {}
