@@ -26,7 +26,7 @@ from nodeagent.eviction.manager import (
     synchronise,
 )
 from nodeagent.eviction.node import Node
-from nodeagent.eviction.pace import Pace
+from nodeagent.eviction.pace import NEAR_SECONDS, Pace
 from nodeagent.eviction.ranking import StatsByUid
 from nodeagent.eviction.record import Pressure, candidates_of, pressure_of, record_of
 from nodeagent.eviction.restraint import Restraint
@@ -43,7 +43,6 @@ from nodeagent.eviction.thresholds import Threshold
 from nodeagent.stats.summary import Summary
 
 RETURNING_POLL_SECONDS = 0.005
-NEAR_SECONDS = 5.0
 # Memory that is nearly where it was is nearly as far from its end: three percent of the way pay for two.
 CALM_MARGIN = 0.95
 CALM_REACTIONS = 2.0
@@ -114,7 +113,11 @@ class EvictionLoop:
             short = self._short_of(observations, began)
         self._prepare(short, observations, began)
         ended = self._clock.monotonic()
-        return self._sleep_seconds(ended, short, observations) - (ended - began)
+        cost = ended - began
+        seconds = self._sleep_seconds(ended, short, observations)
+        if not short:
+            seconds = max(seconds, self._pace.rest_seconds(cost, observations, self._thresholds))
+        return seconds - cost
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep until it is time or until woken; woken by cancelling, which costs no second task a sleep."""

@@ -12,6 +12,16 @@ from nodeagent.api.quantity import NANOS_PER_UNIT
 from nodeagent.eviction.signals import RESOURCES, Observations, Resource, Signal
 from nodeagent.eviction.thresholds import Threshold
 
+# What watching may take of one CPU: while every threshold is far, and while one is closer than that.
+FAR_SHARE = 0.01
+CLOSE_SHARE = 0.05
+# A threshold is far when this many times its amount is left above it.
+FAR_FACTOR = 5
+# What is gone in a moment, and then costs processes that nobody chose.
+SUDDEN = (Resource.MEMORY, Resource.PIDS)
+LONGEST_REST_SECONDS = 0.5
+# A threshold is near when the recent rate crosses it within this time.
+NEAR_SECONDS = 5.0
 RATE_HALF_LIFE_SECONDS = 2.0
 RATE_WINDOW_SECONDS = 0.05
 SLOWEST_FILL_RATE = 512e6
@@ -165,6 +175,26 @@ class Pace:
                 until_nothing = observations[threshold.signal].available / fastest
                 seconds = min(seconds, until_nothing - self.reaction_seconds(now))
         return max(seconds, self.shortest_seconds)
+
+    def rest_seconds(
+        self, look_seconds: float, observations: Observations, thresholds: Iterable[Threshold]
+    ) -> float:
+        """Return the rest that a look which took so long has earned: watching must not itself be a load.
+
+        On a slow or crowded machine the bounds above shrink as looks grow; without a floor they would meet.
+        Nothing is earned where a threshold is near by what was seen, little where it is not far.
+        """
+        share = FAR_SHARE
+        for threshold in thresholds:
+            left = _left(threshold, observations)
+            if left is None:
+                continue
+            if left < 0 or self.is_near(threshold, observations, NEAR_SECONDS):
+                return 0.0
+            amount = threshold.value.nanos_of(observations[threshold.signal].capacity) / NANOS_PER_UNIT
+            if RESOURCES[threshold.signal] in SUDDEN and left < FAR_FACTOR * amount:
+                share = CLOSE_SHARE
+        return min(look_seconds / share, LONGEST_REST_SECONDS)
 
     def is_near(self, threshold: Threshold, observations: Observations, seconds: float) -> bool:
         """Tell whether a threshold will be crossed within `seconds` at the recent rate, or is already."""
