@@ -1,11 +1,11 @@
 """Merge the managers' hints into one: on which NUMA nodes a container is to be served, if at all."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import reduce
 
 from nodeagent.hardware.cpuset import bits
 from nodeagent.hardware.topology import NumaNode
-from nodeagent.resources.hints import ANYWHERE, NO_AFFINITY, Hint, Hints
+from nodeagent.resources.hints import ANYWHERE, NO_AFFINITY, Hint, Hints, intersections
 from nodeagent.resources.topology_options import Policy, TopologySettings
 
 HintList = tuple[Hint, ...]
@@ -49,11 +49,11 @@ class TopologyManager:
         agreed = self._agreed_masks(lists)
         if agreed:
             return Hint(min(agreed, key=self._narrowness), True)
-        masks = {self.all_nodes}
+        masks: Set[int] = {self.all_nodes}
         for hints in lists:
             of_hints = {self.all_nodes if hint.mask is None else hint.mask for hint in hints}
-            masks = {mask & other for mask in masks for other in of_hints}
-        masks.discard(0)
+            masks = intersections(masks, of_hints)
+        masks -= {0}
         if not masks:
             return Hint(self.all_nodes, False)
         return Hint(min(masks, key=self._closeness_to(_widest_minimum(lists))), False)
