@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nodeagent import __version__
 from nodeagent.cli.common import CommandError
 
-VERBS = ("run", "plan", "get", "describe", "tree", "state", "doctor", "config")
+VERBS = ("run", "plan", "get", "describe", "explain", "tree", "state", "doctor", "config")
 REFUSED, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 
 _EPILOG = """
@@ -19,6 +19,7 @@ examples:
   nodeagent run --config config.yaml        be a node
   nodeagent get pods -o wide
   nodeagent describe pod web
+  nodeagent explain pod/web                 why is it as it is? also: node, eviction
   nodeagent tree                            cgroups, what they use, and which limit binds
   nodeagent state verify                    do the state files suit this machine?
 

@@ -3,7 +3,7 @@
 import http.client
 import json
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from nodeagent.cli.common import CommandError
 
@@ -31,9 +31,10 @@ class AgentClient:
         self._host, self._port = host, port
         self.server = f"http://{parts.netloc}"
 
-    def get(self, *path: str) -> dict[str, Any]:
+    def get(self, *path: str, **query: str) -> dict[str, Any]:
         """Return the JSON object at a path given in pieces. Raises AgentUnreachable, CommandError."""
         target = "/" + "/".join(quote(piece, safe="") for piece in path)
+        target += f"?{urlencode(query)}" if query else ""
         status, body = self._request(target)
         try:
             answer = json.loads(body)

@@ -101,6 +101,17 @@ def read_tree(tree: CgroupTree, layout: CgroupLayout, machine: Mapping[str, Boun
     return found
 
 
+def bound_place(level: LiveCgroup, bound: Bound, layout: CgroupLayout) -> str:
+    """Where a limit stands, seen from a cgroup: self, pod, the name of a slice further up, or machine."""
+    if bound.path == level.path:
+        return "self"
+    if bound.path == MACHINE:
+        return MACHINE
+    if layout.pod_uid_of(bound.path) is not None:
+        return "pod"
+    return bound.path.rpartition("/")[2].removesuffix(".slice")
+
+
 def with_cpu_rate(before: list[LiveCgroup], after: list[LiveCgroup], seconds: float) -> list[LiveCgroup]:
     """The later reading, with the millicores used between the two."""
     earlier = {level.path: level.usage.cpu_usec for level in before}

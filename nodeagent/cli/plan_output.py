@@ -6,6 +6,7 @@ from typing import Any
 from nodeagent.api.qos import pod_priority, qos_class
 from nodeagent.api.quantity import Quantity
 from nodeagent.api.resources import pod_limits, pod_requests
+from nodeagent.cli.amounts import comparison_sentence
 from nodeagent.cli.plan_manifests import Refused
 from nodeagent.cli.planning import Plan, PlannedCgroup, PlannedContainer, PlannedNode, PlannedPod
 from nodeagent.scheduling.fit import Comparison
@@ -49,19 +50,9 @@ def _pod_lines(planned: PlannedPod) -> Iterator[str]:
 
 def reasons(planned: PlannedPod) -> list[str]:
     """What was compared and what decided, as sentences."""
-    sentences = [_comparison(comparison) for comparison in planned.fit.comparisons]
+    sentences = [comparison_sentence(comparison) for comparison in planned.fit.comparisons]
     sentences += [failure.message for failure in planned.fit.failures if not isinstance(failure, Comparison)]
     return sentences + list(planned.admission.explanation if planned.admission else ())
-
-
-def _comparison(comparison: Comparison) -> str:
-    unit = "m" if comparison.resource == "cpu" else ""
-    left = comparison.capacity - comparison.used
-    relation = "fits into" if comparison.fits else "is more than"
-    return (
-        f"{comparison.resource} {comparison.requested}{unit} {relation} the {left}{unit} left of "
-        f"{comparison.capacity}{unit}"
-    )
 
 
 def _placement(container: PlannedContainer) -> str:

@@ -13,7 +13,7 @@ from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cli.client import AgentClient, AgentUnreachable
 from nodeagent.cli.common import CommandError, add_output_option, print_data, warn
 from nodeagent.cli.get import add_server_options
-from nodeagent.cli.live_tree import MACHINE, LiveCgroup, read_machine, read_tree, with_cpu_rate
+from nodeagent.cli.live_tree import LiveCgroup, bound_place, read_machine, read_tree, with_cpu_rate
 from nodeagent.cli.objects import fetch_pods
 from nodeagent.cli.settings import add_config_option, checked_config
 from nodeagent.cli.table import columns, size
@@ -151,17 +151,9 @@ def _title(level: LiveCgroup, names: Mapping[str, str], layout: CgroupLayout) ->
 
 
 def _bound_by(level: LiveCgroup, layout: CgroupLayout) -> str:
-    words = []
-    for resource, bound in sorted(level.bounds.items()):
-        if bound.path == level.path:
-            place = "self"
-        elif bound.path == MACHINE:
-            place = MACHINE
-        elif layout.pod_uid_of(bound.path) is not None:
-            place = "pod"
-        else:
-            place = bound.path.rpartition("/")[2].removesuffix(".slice")
-        words.append(f"{resource}:{place}")
+    words = (
+        f"{resource}:{bound_place(level, bound, layout)}" for resource, bound in sorted(level.bounds.items())
+    )
     return " ".join(words) or UNSET
 
 

@@ -113,8 +113,8 @@ def _lines(record: EvictionRecord) -> Iterator[str]:
     yield f"{record.namespace}/{record.name} (uid {record.uid}) was evicted because of {record.cause}"
     yield f"  message     {record.message.strip()}"
     pressure = record.pressure
+    signal = Signal(pressure.signal) if pressure is not None else Signal.NODEFS_AVAILABLE
     if pressure is not None:
-        signal = Signal(pressure.signal)
         kind = "hard: killed at once" if pressure.hard else f"soft: {record.grace_seconds} s of grace"
         yield f"  threshold   {pressure.threshold} ({kind})"
         left, whole = quantity_of(signal, pressure.available), quantity_of(signal, pressure.capacity)
@@ -126,17 +126,17 @@ def _lines(record: EvictionRecord) -> Iterator[str]:
         yield "  candidates, the first to go first:"
     for place, candidate in enumerate(record.candidates, start=1):
         mark = "   <- evicted" if candidate.uid == record.uid else ""
-        yield f"    {place:3}. {_describe(candidate)}{mark}"
+        yield f"    {place:3}. {_describe(candidate, signal)}{mark}"
 
 
-def _describe(candidate: RecordedCandidate) -> str:
+def _describe(candidate: RecordedCandidate, signal: Signal) -> str:
     name = f"{candidate.namespace}/{candidate.name}"
     if candidate.protected:
         return f"{name}: priority {candidate.priority}, critical, never evicted"
     if not candidate.measured:
         return f"{name}: priority {candidate.priority}, not measured"
     place = "over its request" if candidate.exceeds_request else "within its request"
-    used = f"uses {candidate.usage}, requests {candidate.request}"
+    used = f"uses {quantity_of(signal, candidate.usage)}, requests {candidate.request}"
     return f"{name}: {place}, priority {candidate.priority}, {used}"
 
 

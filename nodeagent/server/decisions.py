@@ -5,9 +5,9 @@ import asyncio
 from aiohttp import web
 
 from nodeagent.server.json_answers import status_response
+from nodeagent.server.paths import DECISIONS
 from nodeagent.server.view import DecisionQuery, ServerView
 
-PATH = "/nodeagent/v1/decisions"
 KINDS = {"admission": "Admission", "eviction": "Eviction"}
 MOST, USUAL = 1000, 100
 _PARAMETERS = frozenset(("pod", "kind", "limit"))
@@ -28,8 +28,8 @@ class DecisionEndpoints:
 
     def add_routes(self, app: web.Application) -> None:
         """Serve the list, and each decision below it by its number."""
-        app.router.add_get(PATH, self._list, allow_head=False)
-        app.router.add_get(PATH + r"/{number:\d{1,18}}", self._one, allow_head=False)
+        app.router.add_get(DECISIONS, self._list, allow_head=False)
+        app.router.add_get(DECISIONS + r"/{number:\d{1,18}}", self._one, allow_head=False)
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         try:

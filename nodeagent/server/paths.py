@@ -1,0 +1,3 @@
+"""Paths that are our own, for those who ask."""
+
+DECISIONS = "/nodeagent/v1/decisions"
