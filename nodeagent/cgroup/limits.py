@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodeagent.api.pod import Container, Pod
 from nodeagent.api.qos import QOSClass, is_critical, qos_class
@@ -53,13 +53,11 @@ def limits_of(resources: ResourceList) -> Limits:
 
 def reserved_limits(reserved: ResourceList, settings: CgroupSettings, compressible_only: bool) -> Limits:
     """Return the amounts of the cgroup that a reservation is enforced on."""
-    if compressible_only:
-        return limits_of({name: reserved[name] for name in (CPU,) if name in reserved})
-    unified = {}
-    if settings.memory_qos and MEMORY in reserved:
-        unified["memory.min"] = str(reserved[MEMORY].value())
-    limits = limits_of({name: reserved[name] for name in (CPU, MEMORY, PIDS) if name in reserved})
-    return Limits(limits.cpu_shares, None, None, limits.memory_bytes, limits.pids, {}, unified)
+    enforced = (CPU,) if compressible_only else (CPU, MEMORY, PIDS)
+    limits = limits_of({name: reserved[name] for name in enforced if name in reserved})
+    if settings.memory_qos and limits.memory_bytes is not None:
+        return replace(limits, unified={"memory.min": str(limits.memory_bytes)})
+    return limits
 
 
 def limits_of_pod(pod: Pod, settings: CgroupSettings, exclusive_cpus: bool = False) -> Limits:
