@@ -12,6 +12,8 @@ from nodeagent.stats.cgroup import read_cgroup, read_in_haste
 from nodeagent.stats.filesystem import DirectoryUsage, read_directory, read_filesystem
 from nodeagent.stats.hot import HotReader
 from nodeagent.stats.node import ProcessNumbers, node_memory, process_numbers, read_node
+from nodeagent.stats.pod_usage import PodUsageReader
+from nodeagent.stats.summary import PodReference
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 MEMINFO = """\
@@ -204,6 +206,49 @@ def test_the_hot_sample_sees_changes_and_survives_files_that_go(proc: Path, cgro
     assert sample.pods_memory is None
     assert sample.filesystems == (None,)
     reader.close()
+    assert open_descriptors() == before
+
+
+@pytest.mark.parametrize(
+    ("available_kib", "pods_bytes", "is_calm"),
+    [
+        (1445220, 73650176, True),
+        (1416320, 73650176, True),
+        (1416310, 73650176, False),
+        (1500000, 73650176, True),
+        (1445220, 73650176 + 29_598_105, True),
+        (1445220, 73650176 + 29_598_106, False),
+    ],
+)
+def test_memory_is_calm_within_two_percent(
+    proc: Path, cgroups: Path, available_kib: int, pods_bytes: int, is_calm: bool
+) -> None:
+    reader = HotReader(proc, CgroupTree(cgroups), "kubepods.slice")
+    assert not reader.is_calm()  # nothing to compare with
+    reader.sample()
+    write(proc / "meminfo", MEMINFO.replace("1445220", str(available_kib)))
+    write(cgroups / "kubepods.slice/memory.current", f"{pods_bytes}\n")
+    assert reader.is_calm() is is_calm
+    reader.close()
+
+
+def test_pods_are_read_on_descriptors_that_stay_open(cgroups: Path) -> None:
+    before = open_descriptors()
+    tree = CgroupTree(cgroups)
+    reader = PodUsageReader(tree)
+    reference = PodReference(name="a", namespace="default", uid="a")
+    first = reader.read(reference, POD)
+    write(cgroups / POD / "memory.current", "83650176\n")
+    second = reader.read(reference, POD)
+    assert first is not None and first.memory is not None and first.process_stats is not None
+    assert second is not None and second.memory is not None
+    assert first.memory.working_set_bytes == 73650176 - 7081984
+    assert second.memory.working_set_bytes == 83650176 - 7081984
+    assert first.process_stats.process_count == 9
+    assert open_descriptors() == before + 4
+    assert reader.read(reference, "kubepods.slice/kubepods-podb.slice") is None
+    reader.keep_only([])
+    tree.close()
     assert open_descriptors() == before
 
 
