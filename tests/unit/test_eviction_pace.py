@@ -113,3 +113,19 @@ def test_the_limits_of_a_machine() -> None:
 def test_filling_memory_is_measured() -> None:
     ticks = iter(range(100))
     assert measure_fill_rate(lambda: float(next(ticks))) == 16 << 20
+
+
+def test_a_look_earns_a_rest_unless_a_threshold_is_near() -> None:
+    def rest(available_mib: int, look_seconds: float) -> float:
+        observations = {MEMORY: Observation(available_mib * MIB, 4096 * MIB)}
+        pace.observe(1.0, observations)
+        return pace.rest_seconds(look_seconds, observations, HARD)
+
+    pace = make_pace()
+    assert rest(2000, 0.001) == pytest.approx(0.1)  # one hundredth of a CPU
+    assert rest(2000, 0.1) == 0.5  # however slow the machine is
+    assert rest(300, 0.001) == pytest.approx(0.02)  # closer: a twentieth
+    assert rest(90, 0.001) == 0.0  # crossed already
+    pace = make_pace()
+    sleep(pace, 0.0, 2000)
+    assert rest(500, 0.001) == 0.0  # reached within a second at this rate
