@@ -46,33 +46,39 @@ def encode(policy: str, state: CpuState) -> bytes:
     return msgspec.json.encode(content)
 
 
-def load(file: StateFile, policy: str, container_ids: Mapping[str, tuple[str, str]]) -> CpuState | None:
-    """Read the file, None where there is none. Raises StateFileError.
+def load(
+    file: StateFile, policy: str, container_ids: Mapping[str, tuple[str, str]]
+) -> tuple[CpuState | None, bool]:
+    """Read the file (None: there is none), and say whether it has today's layout. Raises StateFileError.
 
     `container_ids` finds pod UID and container name by container id, for files in the old layout.
     """
     data = file.read()
     if data is None:
-        return None
+        return None, True
     try:
-        checkpoint = _decode(data, container_ids)
+        current = _decode_current(data)
+        checkpoint = current if current and _is_sound(current) else _decode_old(data, current, container_ids)
         if checkpoint.policy_name != policy:
             raise ValueError(
                 f'configured policy "{policy}" differs from '
                 f'state checkpoint policy "{checkpoint.policy_name}"'
             )
-        return _state(checkpoint)
+        return _state(checkpoint), checkpoint is current
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         raise file.error(str(error)) from None
 
 
-def _decode(data: bytes, container_ids: Mapping[str, tuple[str, str]]) -> _Checkpoint:
+def _decode_current(data: bytes) -> _Checkpoint | None:
     try:
-        current = msgspec.json.decode(data, type=_Checkpoint)
+        return msgspec.json.decode(data, type=_Checkpoint)
     except msgspec.DecodeError:
-        current = None
-    if current is not None and _is_sound(current):
-        return current
+        return None
+
+
+def _decode_old(
+    data: bytes, current: _Checkpoint | None, container_ids: Mapping[str, tuple[str, str]]
+) -> _Checkpoint:
     try:
         old = msgspec.json.decode(data, type=_OldCheckpoint)
     except msgspec.ValidationError as error:

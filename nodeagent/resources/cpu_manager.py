@@ -29,8 +29,9 @@ class CpuManager:
         self.policy = policy
         self._file = file
         self._name = policy.name if policy else "none"
-        loaded = cpu_checkpoint.load(file, self._name, container_ids or {})
-        self._saved = loaded
+        loaded, is_current = cpu_checkpoint.load(file, self._name, container_ids or {})
+        # The container ids of the old layout are good for this start only.
+        self._saved = loaded if is_current else None
         self.state = loaded or CpuState()
         self._reusable: tuple[str, CpuSet] = ("", NO_CPUS)
         self._absent = self.state.known & policy.offline if policy else NO_CPUS

@@ -42,21 +42,24 @@ class StaticCpuPolicy:
         reserved: CpuSet,
         *,
         keep_shared_pool: bool = False,
+        single_node: bool = False,
     ) -> None:
-        """`keep_shared_pool` refuses what would take its last CPU, which kubelet does not."""
+        """`keep_shared_pool` refuses what would take its last CPU, which kubelet does not.
+
+        `single_node`: the topology manager takes one NUMA node only.
+        """
         self._topology = topology
         self._assigner = CpuAssigner(topology)
         self._options = options
         self._keep_shared_pool = keep_shared_pool
-        self._masks = NumaMasks(topology.numas)
+        self._single_node = single_node
+        self._masks = NumaMasks(topology.numas, single=single_node)
         self.reserved = reserved
         self.reserved_physical = topology.with_siblings(reserved)
 
     def on(self, topology: Topology) -> "StaticCpuPolicy":
         """Return the same policy for the machine as it is now; what is reserved stays reserved."""
-        return StaticCpuPolicy(
-            topology, self._options, self.reserved, keep_shared_pool=self._keep_shared_pool
-        )
+        return self._with(topology, self.reserved)
 
     def beside(self, state: CpuState) -> "StaticCpuPolicy":
         """Return the policy with as many reserved CPUs that suit a state better, where there are some.
@@ -69,10 +72,15 @@ class StaticCpuPolicy:
         else:
             others = self.online - state.assigned
             reserved = self._assigner.take(others, min(number, len(others)), self._options).cpus
-        if len(reserved) != number:
-            return self
+        return self._with(self._topology, reserved) if len(reserved) == number else self
+
+    def _with(self, topology: Topology, reserved: CpuSet) -> "StaticCpuPolicy":
         return StaticCpuPolicy(
-            self._topology, self._options, reserved, keep_shared_pool=self._keep_shared_pool
+            topology,
+            self._options,
+            reserved,
+            keep_shared_pool=self._keep_shared_pool,
+            single_node=self._single_node,
         )
 
     @property

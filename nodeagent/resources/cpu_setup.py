@@ -8,6 +8,7 @@ from nodeagent.resources.cpu_assignment import CpuAssigner
 from nodeagent.resources.cpu_options import CpuPolicyOptions, check_against_machine, parse_cpu_options
 from nodeagent.resources.cpu_policy import StaticCpuPolicy
 from nodeagent.resources.errors import OptionError
+from nodeagent.resources.topology_options import Policy
 
 
 def make_cpu_policy(
@@ -49,7 +50,13 @@ def make_cpu_policy(
         reserved = _choose_reserved(topology, parsed, -(-reserved_milli // 1000), reserved_cpus)
     except OptionError as error:
         raise OptionError(f"new static policy error: {error}") from None
-    return StaticCpuPolicy(topology, parsed, reserved, keep_shared_pool=keep_shared_pool)
+    return StaticCpuPolicy(
+        topology,
+        parsed,
+        reserved,
+        keep_shared_pool=keep_shared_pool,
+        single_node=topology_policy == Policy.SINGLE_NUMA_NODE,
+    )
 
 
 def _choose_reserved(topology: Topology, options: CpuPolicyOptions, number: int, listed: CpuSet) -> CpuSet:

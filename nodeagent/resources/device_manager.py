@@ -56,13 +56,18 @@ class DeviceManager:
     """Who holds which device; its file follows with `save`."""
 
     def __init__(
-        self, resources: Iterable[DeviceResource], numa_nodes: Iterable[int], file: StateFile
+        self,
+        resources: Iterable[DeviceResource],
+        numa_nodes: Iterable[int],
+        file: StateFile,
+        *,
+        single_node: bool = False,
     ) -> None:
         """Load the file, unless it has a problem already. Raises StateFileError; it is untouched then."""
         self.resources = {
             resource.name: {device.id: device for device in resource.devices} for resource in resources
         }
-        self._masks = NumaMasks(numa_nodes) if self.resources else NumaMasks(())
+        self._masks = NumaMasks(numa_nodes, single=single_node)
         self._file = file
         self.state: Holdings = _load(file)
         self._saved = self.state

@@ -21,18 +21,24 @@ Hints = Mapping[str, tuple[Hint, ...] | None] | None
 """By resource. None or no entries: no wish. An empty tuple: cannot be served."""
 
 
+MOST_NODES_EXPLAINED = 8
+"""On that many nodes a refusal can afford to say which wider sets would have done."""
+
+
 class NumaMasks:
     """All sets of the given NUMA nodes as bitmasks: by size, then in the nodes' order."""
 
-    def __init__(self, nodes: Iterable[int]) -> None:
+    def __init__(self, nodes: Iterable[int], *, single: bool = False) -> None:
+        """`single`: nobody will take more than one node, so many nodes need no wider sets."""
         self.nodes = tuple(sorted(nodes))
+        self._widest = 1 if single and len(self.nodes) > MOST_NODES_EXPLAINED else len(self.nodes)
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
         """Made when first asked for: without a topology policy nobody does, however many nodes there are."""
         singles = [1 << node for node in self.nodes]
         return tuple(
-            sum(members) for size in range(1, len(singles) + 1) for members in combinations(singles, size)
+            sum(members) for size in range(1, self._widest + 1) for members in combinations(singles, size)
         )
 
     def sums(self, amounts: Mapping[int, int]) -> dict[int, int]:

@@ -1,14 +1,13 @@
 """The Static policy: from which NUMA nodes a container gets its memory, as decisions on a state value."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from nodeagent.hardware.cpuset import bits
 from nodeagent.resources.errors import AllocationError
 from nodeagent.resources.hints import Hint, Hints, NumaMasks
-from nodeagent.resources.memory_state import MEMORY, Block, Machine, MemoryState, NodeMemory, node_mask
+from nodeagent.resources.memory_state import MEMORY, Block, Machine, MemoryState, node_mask
 from nodeagent.resources.requests import ContainerRequest, Kind, PodRequest
 
 Sizes = Mapping[str, int]
@@ -33,13 +32,11 @@ class StaticMemoryPolicy:
 
     name = "Static"
 
-    def __init__(self, unused: Machine) -> None:
+    def __init__(self, unused: Machine, *, single_node: bool = False) -> None:
+        """`single_node`: the topology manager takes one NUMA node only."""
         self.unused = unused
         self._masks = NumaMasks(unused)
-
-    @cached_property
-    def _nodes(self) -> dict[int, tuple[int, ...]]:
-        return {mask: tuple(bits(mask)) for mask in self._masks.masks}
+        self._offered = NumaMasks(unused, single=single_node)
 
     def allocate(
         self, state: MemoryState, pod: PodRequest, container: ContainerRequest, affinity: Hint
@@ -56,7 +53,7 @@ class StaticMemoryPolicy:
         mask, extended = self._choose(state, pod, sizes, affinity)
         if _Groups(state.machine).violated_by(mask):
             raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
-        nodes = self._nodes[mask]
+        nodes = tuple(bits(mask))
         blocks = tuple(Block(nodes, kind, size) for kind, size in sizes.items())
         reusable = _reusable(state, pod)
         for block in blocks:
@@ -99,7 +96,7 @@ class StaticMemoryPolicy:
 
     def _best(self, state: MemoryState, pod: PodRequest, sizes: Sizes, within: int = 0) -> Hint | None:
         """Return the best own hint that holds the nodes `within`: preferred, then fewer, then lower nodes."""
-        hints = self._hints(state, pod, sizes).get(MEMORY, ())
+        hints = self._hints(state, pod, sizes, self._masks).get(MEMORY, ())
         suitable = [hint for hint in hints if hint.mask is not None and within & ~hint.mask == 0]
         return min(suitable, key=lambda hint: (not hint.preferred, *_narrowness(hint)), default=None)
 
@@ -108,7 +105,7 @@ class StaticMemoryPolicy:
             return None
         sizes = dict(container.memory)
         kept = state.blocks_of(pod.uid, container.name)
-        return self._hints(state, pod, sizes) if kept is None else _hints_of_blocks(kept, sizes)
+        return self._offers(state, pod, sizes) if kept is None else _hints_of_blocks(kept, sizes)
 
     def pod_hints(self, state: MemoryState, pod: PodRequest) -> Hints:
         sizes = pod_memory(pod)
@@ -118,9 +115,15 @@ class StaticMemoryPolicy:
             kept = state.blocks_of(pod.uid, container.name)
             if kept is not None:
                 return _hints_of_blocks(kept, sizes)
-        return self._hints(state, pod, sizes)
+        return self._offers(state, pod, sizes)
 
-    def _hints(self, state: MemoryState, pod: PodRequest, sizes: Sizes) -> dict[str, tuple[Hint, ...]]:
+    def _offers(self, state: MemoryState, pod: PodRequest, sizes: Sizes) -> Hints:
+        """No hints would mean no wish, so where no single node fits the wider sets must be looked at."""
+        return self._hints(state, pod, sizes, self._offered) or self._hints(state, pod, sizes, self._masks)
+
+    def _hints(
+        self, state: MemoryState, pod: PodRequest, sizes: Sizes, among: NumaMasks
+    ) -> dict[str, tuple[Hint, ...]]:
         """List the sets of nodes with enough free memory of every kind; no entries where there are none.
 
         Preferred are those of the smallest size that could hold the request on an unused machine.
@@ -128,13 +131,18 @@ class StaticMemoryPolicy:
         if not self._known(sizes):
             return {}
         machine = state.machine
-        allocatable = self._sums(sizes, lambda node, kind: node.allocatable(kind), machine)
-        free = self._sums(sizes, lambda node, kind: node.free(kind), machine)
+        allocatable = {
+            kind: among.sums({number: node.allocatable(kind) for number, node in machine.items()})
+            for kind in sizes
+        }
+        free = {
+            kind: among.sums({number: node.free(kind) for number, node in machine.items()}) for kind in sizes
+        }
         reusable = _reusable(state, pod)
         groups = _Groups(machine)
         least = len(machine)
         masks = []
-        for mask in self._masks.masks:
+        for mask in among.masks:
             if any(allocatable[kind][mask] < size for kind, size in sizes.items()):
                 continue
             least = min(least, mask.bit_count())
@@ -144,14 +152,6 @@ class StaticMemoryPolicy:
                 masks.append(mask)
         hints = tuple(Hint(mask, mask.bit_count() == least) for mask in masks)
         return dict.fromkeys(sizes, hints) if hints else {}
-
-    def _sums(
-        self, sizes: Sizes, figure: Callable[[NodeMemory, str], int], machine: Machine
-    ) -> dict[str, dict[int, int]]:
-        return {
-            kind: self._masks.sums({number: figure(node, kind) for number, node in machine.items()})
-            for kind in sizes
-        }
 
     def _known(self, sizes: Sizes) -> bool:
         """Whether the machine has every kind of memory that is asked for."""

@@ -8,6 +8,7 @@ from nodeagent.hardware.topology import HugePages, NumaNode
 from nodeagent.resources.errors import OptionError
 from nodeagent.resources.memory_policy import StaticMemoryPolicy
 from nodeagent.resources.memory_state import MEMORY, Machine, MemoryTable, NodeMemory
+from nodeagent.resources.topology_options import Policy
 
 ReservedMemory = Sequence[tuple[int, ResourceList]]
 """NUMA node and its reserved amounts, as in the configuration's reservedMemory."""
@@ -17,7 +18,12 @@ MOST_NODES = 16
 
 
 def make_memory_policy(
-    policy: str, nodes: Sequence[NumaNode], *, reserved_memory: ReservedMemory, node_reservation: ResourceList
+    policy: str,
+    nodes: Sequence[NumaNode],
+    *,
+    reserved_memory: ReservedMemory,
+    node_reservation: ResourceList,
+    topology_policy: str = Policy.NONE,
 ) -> StaticMemoryPolicy | None:
     """Return the policy, None for `None`. Raises OptionError.
 
@@ -37,7 +43,9 @@ def make_memory_policy(
     _check_total(reserved_memory, node_reservation)
     if not any(amounts.get(MEMORY) for amounts in reserved.values()):
         raise OptionError("[memorymanager] you should specify the system reserved memory")
-    return StaticMemoryPolicy(unused_machine(nodes, reserved))
+    return StaticMemoryPolicy(
+        unused_machine(nodes, reserved), single_node=topology_policy == Policy.SINGLE_NUMA_NODE
+    )
 
 
 def unused_machine(nodes: Sequence[NumaNode], reserved: Mapping[int, Mapping[str, int]]) -> Machine:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nodeagent.hardware.cpuset import bits
 from nodeagent.resources.errors import TOPOLOGY_AFFINITY_ERROR, UNEXPECTED_ADMISSION_ERROR, AllocationError
 from nodeagent.resources.hints import NO_AFFINITY, Hint, Hints
 from nodeagent.resources.requests import ContainerRequest, PodRequest
@@ -126,7 +127,18 @@ class PodAdmission:
             TOPOLOGY_AFFINITY_ERROR,
             "Resources cannot be allocated with Topology locality",
             refused,
-            self._situation(pod, container),
+            (self._demand(refused.affinity), *self._situation(pod, container)),
+        )
+
+    def _demand(self, best: Hint) -> str:
+        """Say what the policy admits, and the best that was found."""
+        policy = self._topology_manager.settings.policy
+        if policy is Policy.SINGLE_NUMA_NODE:
+            return f"policy {policy} admits only one NUMA node that every resource prefers, and there is none"
+        nodes = ",".join(map(str, bits(best.mask or 0)))
+        return (
+            f"policy {policy} admits only a placement that every resource prefers; "
+            f"the best common one, on NUMA nodes {nodes}, is not"
         )
 
     def _failed(

@@ -14,6 +14,7 @@ from nodeagent.resources.device_manager import DeviceManager
 from nodeagent.resources.memory_manager import MemoryManager
 from nodeagent.resources.memory_setup import make_memory_policy
 from nodeagent.resources.settings import LiveContainer, ManagerSettings
+from nodeagent.resources.topology_options import Policy
 
 
 def cpu_policy(settings: ManagerSettings, topology: Topology) -> StaticCpuPolicy | None:
@@ -60,6 +61,7 @@ def memory_manager(settings: ManagerSettings, topology: Topology, file: StateFil
         topology.numa_nodes,
         reserved_memory=settings.reserved_memory,
         node_reservation=settings.node_reservation,
+        topology_policy=settings.topology_manager_policy,
     )
     try:
         manager = MemoryManager(policy, file)
@@ -74,8 +76,9 @@ def memory_manager(settings: ManagerSettings, topology: Topology, file: StateFil
 
 def device_manager(settings: ManagerSettings, topology: Topology, file: StateFile) -> DeviceManager:
     nodes = [node.node for node in topology.numa_nodes]
+    single = settings.topology_manager_policy == Policy.SINGLE_NUMA_NODE
     try:
-        return DeviceManager(settings.devices, nodes, file)
+        return DeviceManager(settings.devices, nodes, file, single_node=single)
     except StateFileError as error:
         file.reject(error.cause)
-        return DeviceManager(settings.devices, nodes, file)
+        return DeviceManager(settings.devices, nodes, file, single_node=single)
