@@ -14,7 +14,6 @@ from nodeagent.cgroup.drivers import make_driver
 from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock, SystemClock
 from nodeagent.config import Config
-from nodeagent.eviction.brake import BrakePedal
 from nodeagent.eviction.configured import eviction_policy
 from nodeagent.eviction.loop import EvictionLoop
 from nodeagent.eviction.notify import Notices
@@ -66,8 +65,6 @@ DEBUG_VERBOSITY = 4
 UPPER_SETTLE_SECONDS = 0.2
 # An event loop that stood still longer than this is not well, to /healthz and to the watchdog.
 STALL_SECONDS = 45.0
-# What a machine of many CPUs can fork at most; measured rates below it are learnt.
-PIDS_PER_CPU_SECOND = 20_000.0
 
 
 async def run(config: Config) -> None:
@@ -228,11 +225,8 @@ class Agent:
             self._decisions,
             log_directory,
         )
-        cpus = len(machine.topology.cpus)
-        limits = Limits(measure_fill_rate() * cpus, PIDS_PER_CPU_SECOND * cpus)
-        self._eviction = EvictionLoop(
-            self._evictor, self._clock, self._policy, Pace(limits), pedal=BrakePedal(self._evictor)
-        )
+        limits = Limits.of_machine(len(machine.topology.cpus), measure_fill_rate())
+        self._eviction = EvictionLoop(self._evictor, self._clock, self._policy, Pace(limits))
 
     def _services(self, log_directory: Path) -> Services:
         kubelet = self._config.kubelet

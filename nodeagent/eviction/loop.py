@@ -9,7 +9,6 @@ from msgspec.structs import replace as with_changes
 
 from nodeagent.api.pod import Pod
 from nodeagent.clock import Clock
-from nodeagent.eviction.brake import BrakePedal
 from nodeagent.eviction.counters import EvictionCounters
 from nodeagent.eviction.departures import Departures, Scarcity
 from nodeagent.eviction.local_storage import has_storage_limits
@@ -26,7 +25,7 @@ from nodeagent.eviction.manager import (
     synchronise,
 )
 from nodeagent.eviction.node import Node
-from nodeagent.eviction.pace import NEAR_SECONDS, Pace
+from nodeagent.eviction.pace import Pace
 from nodeagent.eviction.ranking import StatsByUid
 from nodeagent.eviction.record import Pressure, candidates_of, pressure_of, record_of
 from nodeagent.eviction.restraint import Restraint
@@ -58,7 +57,6 @@ class EvictionLoop:
         policy: Policy,
         pace: Pace,
         filesystems: Sequence[Filesystem] = (Filesystem.NODEFS,),
-        pedal: BrakePedal | None = None,
     ) -> None:
         self.counters = EvictionCounters()
         self.state = State()
@@ -70,7 +68,6 @@ class EvictionLoop:
         self._other_thresholds = tuple(each for each in self._thresholds if not _is_of_memory(each))
         self._pace = pace
         self._filesystems = filesystems
-        self._pedal = pedal
         self._departures = Departures(clock, self.counters, node.evict, node.recorded, self.wake)
         self._reclaiming: dict[Resource, asyncio.Task[None]] = {}
         self._restraint = Restraint(pace.interval_seconds)
@@ -111,7 +108,7 @@ class EvictionLoop:
         if began >= self._round_due or any(self._calls_for_action(each, began) for each in short):
             self._round(began, observations)
             short = self._short_of(observations, began)
-        self._prepare(short, observations, began)
+        self._put_away(short)
         ended = self._clock.monotonic()
         cost = ended - began
         seconds = self._sleep_seconds(ended, short, observations)
@@ -135,18 +132,12 @@ class EvictionLoop:
         finally:
             self._is_asleep = self._is_woken = False
 
-    def _prepare(self, short: Sequence[Threshold], observations: Observations, now: float) -> None:
-        """Keep ready what a crossing would need, and put away what one has left."""
+    def _put_away(self, short: Sequence[Threshold]) -> None:
+        """Put away reclaims that are done and no longer needed; an error in one ends the loop."""
         scarce = {RESOURCES[threshold.signal] for threshold in short}
         for resource in [each for each, task in self._reclaiming.items() if task.done()]:
             if resource not in scarce:
                 self._reclaiming.pop(resource).result()
-        if self._pedal is None:
-            return
-        if self._is_memory_near(observations, NEAR_SECONDS):
-            self._pedal.prepare(now)
-        elif Resource.MEMORY not in scarce and self._departures.is_empty:
-            self._pedal.release()
 
     def _is_memory_near(self, observations: Observations, seconds: float) -> bool:
         return any(self._pace.is_near(each, observations, seconds) for each in self._memory_thresholds)
@@ -221,8 +212,6 @@ class EvictionLoop:
             self._node.attempting_to_reclaim(resource)
         if self._is_reclaim_enough(threshold, observations):
             return
-        if self._pedal is not None and resource is Resource.MEMORY:
-            self._pedal.press(now)
         observed = observations[threshold.signal]
         choice = self._choose(threshold, observed, now)
         if choice.eviction is None:

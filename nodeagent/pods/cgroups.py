@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from nodeagent.api.pod import Container, Pod
 from nodeagent.api.qos import QOSClass, qos_class
 from nodeagent.api.quantity import ResourceList
 from nodeagent.cgroup.drivers import Driver
-from nodeagent.cgroup.errors import CgroupError, NoSuchCgroup
+from nodeagent.cgroup.errors import NoSuchCgroup
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cgroup.reconcile import Difference
@@ -19,7 +18,6 @@ from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.lifecycle import has_ended
 from nodeagent.resources.managers import ResourceManagers
 
-_CURRENT, _HIGH = "memory.current", "memory.high"
 _TIERS = (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)
 
 
@@ -65,7 +63,6 @@ class PodCgroups:
         """Set when pods came or went since the levels above them were last written."""
         self._upper_lock = asyncio.Lock()
         self._written: dict[str, Values] = {}
-        self._held: dict[str, str] = {}
 
     def slice(self, pod: Pod) -> str:
         """Return the pod's slice."""
@@ -107,27 +104,10 @@ class PodCgroups:
         """Kill every process of the pod, at once and without waiting."""
         self.tree.kill(self.slice(pod))
 
-    def memory_usage(self) -> dict[str, int]:
-        """Return what each active pod is charged with, in bytes by UID."""
-        found = {pod.metadata.uid: self.tree.read(self.slice(pod), _CURRENT) for pod in self._active_pods()}
-        return {uid: int(text) for uid, text in found.items() if text is not None}
-
-    def hold(self, pod_uid: str, memory_high_bytes: int | None) -> None:
-        """Slow a pod's growth beyond so many bytes for now; None lets go."""
-        for pod in self._active_pods():
-            if pod.metadata.uid == pod_uid:
-                path = self.slice(pod)
-                self._held.pop(path, None)
-                if memory_high_bytes is not None:
-                    self._held[path] = str(memory_high_bytes)
-                with suppress(CgroupError):
-                    self.tree.write(path, _HIGH, self._pod_values(pod)[_HIGH])
-
     async def remove_pod(self, pod: Pod) -> None:
         """Kill what is left of the pod and remove its cgroups; raises StuckCgroup."""
         path = self.slice(pod)
         self._written.pop(path, None)
-        self._held.pop(path, None)
         if self.tree.exists(path):
             await self._driver.remove(path)
             self.upper_is_stale.set()
@@ -179,10 +159,7 @@ class PodCgroups:
         return upper
 
     def _pod_values(self, pod: Pod) -> Values:
-        exclusive = self._managers.has_exclusive_cpus(pod)
-        values = dict(pod_values(pod, self._settings, exclusive_cpus=exclusive))
-        held = self._held.get(self.slice(pod))
-        return values | {_HIGH: held} if held is not None else values
+        return pod_values(pod, self._settings, exclusive_cpus=self._managers.has_exclusive_cpus(pod))
 
     def _container_values(self, pod: Pod, container: Container) -> Values:
         uid, name = pod.metadata.uid, container.name

@@ -2,14 +2,13 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nodeagent.api.pod import Pod
 from nodeagent.cgroup.errors import StuckCgroup
 from nodeagent.clock import Clock
 from nodeagent.eviction.admission import REASON
-from nodeagent.eviction.brake import Brake
 from nodeagent.eviction.manager import Eviction, Reclaim
 from nodeagent.eviction.record import EvictionRecord
 from nodeagent.eviction.signals import Condition, Resource
@@ -28,7 +27,7 @@ DEATH_POLL_SECONDS = 0.005
 
 
 class Evictor:
-    """Implements `eviction.loop.Node` and `eviction.brake.Holder` on the pods of this node."""
+    """Implements `eviction.node.Node` on the pods of this node."""
 
     def __init__(
         self,
@@ -65,17 +64,6 @@ class Evictor:
 
     def pod_usage(self, pods: Sequence[Pod]) -> Sequence[PodStats]:
         return self._usage.pods_in_haste(pods)
-
-    def usage(self) -> Mapping[str, int]:
-        return self._cgroups.memory_usage()
-
-    def hold(self, brakes: Sequence[Brake]) -> None:
-        for brake in brakes:
-            self._cgroups.hold(brake.pod_uid, brake.memory_high_bytes)
-
-    def release(self, brakes: Sequence[Brake]) -> None:
-        for brake in brakes:
-            self._cgroups.hold(brake.pod_uid, None)
 
     def active_pods(self) -> Sequence[Pod]:
         return self._manager.active_pods()

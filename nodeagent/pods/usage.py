@@ -16,7 +16,8 @@ from nodeagent.pods.lifecycle import has_ended
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.stats.cgroup import CgroupSample, read_cgroup, read_in_haste
 from nodeagent.stats.filesystem import DirectoryUsage, read_directory, read_filesystem
-from nodeagent.stats.node import NodeSample, read_node
+from nodeagent.stats.node import read_node
+from nodeagent.stats.pod_usage import PodUsageReader
 from nodeagent.stats.summary import PodReference, PodStats, Summary
 from nodeagent.stats.summary_builder import (
     ContainerUsage,
@@ -57,6 +58,7 @@ class UsageReader:
         self._own_cgroup = own_cgroup
         self._started = clock.now()
         self._logs: dict[str, dict[str, DirectoryUsage]] = {}
+        self._whole_pods = PodUsageReader(cgroups.tree)
         self._rates, self._hasty_rates = CpuRates(), CpuRates()
 
     def in_full(self, pods: Sequence[Pod]) -> Summary:
@@ -73,11 +75,13 @@ class UsageReader:
 
     def pods_in_haste(self, pods: Sequence[Pod]) -> tuple[PodStats, ...]:
         """Measure only the pods, and each as a whole: an eviction waits for it."""
-        usages = [self._pod(pod, read_in_haste, with_containers=False) for pod in pods]
-        return build_summary(NodeUsage(self._node_name, self._nothing()), usages, self._hasty_rates).pods
+        paths = {pod.metadata.uid: self._cgroups.slice(pod) for pod in pods}
+        found = (self._whole_pods.read(_reference(pod), paths[pod.metadata.uid]) for pod in pods)
+        return tuple(stats for stats in found if stats is not None)
 
     async def measure_logs(self, pods: Sequence[Pod]) -> None:
-        """Measure the logs of these pods, beside the loop."""
+        """Measure the logs of these pods, beside the loop; let go of the files of all others."""
+        self._whole_pods.keep_only({self._cgroups.slice(pod) for pod in pods})
         self._logs = await asyncio.to_thread(self._read_logs, list(pods))
 
     def _read_logs(self, pods: Sequence[Pod]) -> dict[str, dict[str, DirectoryUsage]]:
@@ -104,15 +108,12 @@ class UsageReader:
             started_at=self._started,
         )
 
-    def _nothing(self) -> NodeSample:
-        return NodeSample(self._clock.now(), None, None, None, None, None)
-
-    def _pod(self, pod: Pod, read: _Read, *, with_containers: bool = True) -> PodUsage:
+    def _pod(self, pod: Pod, read: _Read) -> PodUsage:
         meta, tree = pod.metadata, self._cgroups.tree
         logs = self._logs.get(meta.uid, {})
-        live = [record for record in self._records.of(meta.uid) if with_containers and not has_ended(record)]
+        live = [record for record in self._records.of(meta.uid) if not has_ended(record)]
         return PodUsage(
-            reference=PodReference(name=meta.name, namespace=meta.namespace, uid=meta.uid),
+            reference=_reference(pod),
             cgroup=read(tree, self._cgroups.slice(pod)),
             containers=[
                 ContainerUsage(
@@ -125,6 +126,11 @@ class UsageReader:
             ],
             started_at=parse_time(pod.status.start_time) if pod.status.start_time else None,
         )
+
+
+def _reference(pod: Pod) -> PodReference:
+    meta = pod.metadata
+    return PodReference(name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
 
 def _started(record: ContainerRecord) -> datetime | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +11,6 @@ import msgspec
 from nodeagent.api.decode import decode_hook
 from nodeagent.api.pod import Pod
 from nodeagent.cgroup.errors import StuckCgroup
-from nodeagent.eviction.brake import Brake, BrakePedal
 from nodeagent.eviction.loop import EvictionLoop
 from nodeagent.eviction.manager import Eviction, Policy, Reclaim
 from nodeagent.eviction.pace import Limits, Pace
@@ -208,18 +207,6 @@ class SimulatedNode:
     def recorded(self, record: EvictionRecord) -> None:
         self.records.append(record)
 
-    def usage(self) -> Mapping[str, int]:
-        return {load.pod.metadata.uid: load.memory(self.clock.time) for load in self.workloads}
-
-    def hold(self, brakes: Sequence[Brake]) -> None:
-        for brake in brakes:
-            for load in self.workloads:
-                if load.pod.metadata.uid == brake.pod_uid:
-                    load.stopped_at = self.clock.time
-
-    def release(self, brakes: Sequence[Brake]) -> None:
-        pass
-
     def evicted_names(self) -> list[str]:
         return [eviction.pod.metadata.name for eviction in self.evictions]
 
@@ -264,13 +251,10 @@ def make_policy(
     return Policy(thresholds=thresholds, **settings)  # type: ignore[arg-type]
 
 
-def make_loop(
-    node: SimulatedNode, policy: Policy, bytes_per_second: float = 2e9, *, has_brake: bool = False
-) -> EvictionLoop:
+def make_loop(node: SimulatedNode, policy: Policy, bytes_per_second: float = 2e9) -> EvictionLoop:
     """Return the loop of a machine that fills memory at most this fast."""
     pace = Pace(Limits(memory_bytes_per_second=bytes_per_second, pids_per_second=20_000))
-    pedal = BrakePedal(node) if has_brake else None
-    return EvictionLoop(node, node.clock, policy, pace, (Filesystem.NODEFS,), pedal)
+    return EvictionLoop(node, node.clock, policy, pace, (Filesystem.NODEFS,))
 
 
 async def run(loop: EvictionLoop, clock: VirtualClock, seconds: float) -> None:

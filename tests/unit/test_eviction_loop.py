@@ -226,17 +226,6 @@ async def test_a_pod_over_its_own_storage_limit_goes_alone_and_once() -> None:
     assert "exceeds the total limit of containers 1Gi" in node.evictions[0].message.text
 
 
-async def test_the_brake_holds_the_grower_while_pods_are_measured() -> None:
-    lows = []
-    for has_brake in (False, True):
-        node = make_node(innocent(), hog(400), decision_seconds=0.2)
-        loop = make_loop(node, make_policy(THRESHOLD), has_brake=has_brake)
-        await run(loop, node.clock, 30)
-        assert node.evicted_names() == ["hog"]
-        lows.append(node.lowest_available_bytes)
-    assert lows[1] - lows[0] > 0.15 * 400 * MIB
-
-
 async def test_a_record_tells_the_whole_story() -> None:
     node = make_node(innocent(), hog(40), Workload(make_pod("vip", priority=2_000_000_000)))
     loop = make_loop(node, make_policy(THRESHOLD))

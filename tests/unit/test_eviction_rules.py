@@ -1,4 +1,4 @@
-"""Thresholds, grace, admission under pressure, storage limits, the brake: rules that need no clock."""
+"""Thresholds, grace, admission under pressure, storage limits: rules that need no clock."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from nodeagent.api.pod import Pod
 from nodeagent.eviction.admission import MEMORY_PRESSURE_TAINT, refuse
-from nodeagent.eviction.brake import Brake, choose_brakes
 from nodeagent.eviction.counters import Distribution
 from nodeagent.eviction.local_storage import StorageLimit, find_excess, has_storage_limits
 from nodeagent.eviction.manager import (
@@ -265,30 +264,6 @@ def test_the_lesser_of_two_measures_of_memory_counts() -> None:
     assert available(None) == 500 * MIB
     assert available(1000) == 500 * MIB
     assert available(90) == 90 * MIB
-
-
-def test_the_brake_holds_those_behind_the_growth() -> None:
-    before = {"a": 100 * MIB, "b": 100 * MIB, "c": 100 * MIB, "gone": 5}
-    now = {"a": 200 * MIB, "b": 101 * MIB, "c": 90 * MIB, "new": 500 * MIB}
-    (brake,) = choose_brakes(before, now, 1.0)
-    assert brake.pod_uid == "a"
-    assert 200 * MIB <= brake.memory_high_bytes <= 201 * MIB
-    assert choose_brakes(before, now, 100.0) == ()
-    assert choose_brakes(before, now, 0.0) == ()
-
-
-@given(
-    st.dictionaries(st.sampled_from("abcd"), st.integers(0, 10**10)),
-    st.dictionaries(st.sampled_from("abcd"), st.integers(0, 10**10)),
-    st.floats(0.0, 10.0),
-)
-def test_the_brake_never_goes_below_what_is_used(
-    before: dict[str, int], now: dict[str, int], elapsed: float
-) -> None:
-    brakes: tuple[Brake, ...] = choose_brakes(before, now, elapsed)
-    assert len(brakes) <= 4
-    for brake in brakes:
-        assert brake.memory_high_bytes >= now[brake.pod_uid] > before[brake.pod_uid]
 
 
 def test_a_distribution_counts_as_prometheus_does() -> None:
