@@ -196,6 +196,7 @@ class Agent:
             self._policy,
             lambda: self._conditions,
             lambda pod: self._manager.rivals_of(pod),
+            lambda: self._manager.admitted_pods(),
             self._clock,
             self._decisions.keep_admission,
         )
@@ -342,6 +343,7 @@ class Agent:
         for error in set(manifests.errors) - self._reported:
             self._events.node("InvalidManifest", error.text, warning=True)
         self._reported = frozenset(manifests.errors)
+        self._admission.policies = manifests.policies
         now = self._clock.now()
         desired = {
             uid: PodRecord(pod=pod, source=manifests.files[uid], created=now)
@@ -357,11 +359,11 @@ class Agent:
         for path, values in self._machine.reserved_cgroups.items():
             await self._driver.update(path, values)
 
-    def _admit(self, pod: Pod) -> Refusal | None:
+    def _admit(self, pod: Pod) -> Pod | Refusal:
         began = self._clock.monotonic()
-        refusal = self._admission.admit(pod)
+        answer = self._admission.admit(pod)
         self._meter.pod_placed(self._managers, self._clock.monotonic() - began)
-        return refusal
+        return answer
 
     def _release(self, pod_uid: str) -> None:
         self._admission.release(pod_uid)

@@ -102,6 +102,7 @@ def _admission(explained: ExplainedPod, now: datetime) -> Iterator[str]:
         return
     latest, *earlier = records
     yield from _verdict(latest, now)
+    yield from latest.policy
     yield from (comparison_sentence(comparison) for comparison in latest.comparisons)
     yield from latest.failures
     yield from latest.resources

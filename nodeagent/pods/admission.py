@@ -1,9 +1,10 @@
-"""May a pod come to this node now: pressure, room, and the resource managers, asked in kubelet's order."""
+"""May a pod come to this node now: policy, pressure, room, and the resource managers, asked in this order."""
 
 from collections.abc import Callable, Collection, Sequence
 
 from msgspec.structs import replace
 
+from nodeagent.admission.chain import Outcome, Policies, admit
 from nodeagent.api.pod import Pod
 from nodeagent.clock import Clock
 from nodeagent.eviction.admission import refuse
@@ -30,32 +31,40 @@ class NodeAdmission:
         policy: Policy,
         conditions: Callable[[], Collection[Condition]],
         rivals_of: Callable[[Pod], Sequence[Pod]],
+        existing: Callable[[], Sequence[Pod]],
         clock: Clock,
         decided: Callable[[AdmissionRecord], None],
     ) -> None:
+        self.policies = Policies()
+        """What the manifests say of LimitRanges, quotas and priorities; replaced as they change."""
         self._node = node
         self._managers = managers
         self._policy = policy
         self._conditions = conditions
         self._rivals_of = rivals_of
+        self._existing = existing
         self._clock = clock
         self._decided = decided
 
-    def admit(self, pod: Pod) -> Refusal | None:
-        """Return why the pod may not run here now, or None and let it have what it asks for."""
-        record = self._judge(pod)
+    def admit(self, pod: Pod) -> Pod | Refusal:
+        """Let the pod have what it asks for and return it as policy made it, or return why it may not run."""
+        outcome = admit(pod, self.policies, self._existing(), self._clock.now())
+        record = self._judge(outcome)
         self._decided(record)
-        return None if record.admitted else Refusal(record.reason, record.message)
+        return outcome.pod if record.admitted else Refusal(record.reason, record.message)
 
-    def _judge(self, pod: Pod) -> AdmissionRecord:
-        meta = pod.metadata
+    def _judge(self, outcome: Outcome) -> AdmissionRecord:
+        pod = outcome.pod
         record = AdmissionRecord(
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            uid=pod.metadata.uid,
             admitted=False,
             decided_at=self._clock.now(),
+            policy=_shortened(tuple(outcome.record.sentences())),
         )
+        if outcome.refusal is not None:
+            return replace(record, reason=outcome.refusal.reason, message=outcome.refusal.message)
         pressure = refuse(self._policy, pod, self._conditions())
         if pressure is not None:
             return replace(record, reason=pressure.reason, message=pressure.message)

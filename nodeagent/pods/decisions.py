@@ -38,6 +38,8 @@ class AdmissionRecord(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     """The last time."""
     reason: str = ""
     message: str = ""
+    policy: tuple[str, ...] = ()
+    """What priority, LimitRanges and quotas set and compared, in sentences."""
     comparisons: tuple[Comparison, ...] = ()
     failures: tuple[str, ...] = ()
     """Rules other than amounts that the node does not satisfy."""

@@ -65,6 +65,10 @@ class PodManager:
         """Return the pods that hold resources of the node."""
         return [worker.pod for worker in self.workers.values() if worker.holds_resources]
 
+    def admitted_pods(self) -> list[Pod]:
+        """Return the pods that were let in, those at their end included: what quotas count."""
+        return [worker.pod for worker in self.workers.values() if worker.record.admitted]
+
     def rivals_of(self, pod: Pod) -> list[Pod]:
         """Return the pods whose resources a newcomer cannot have; one that has just finished is none."""
         return [

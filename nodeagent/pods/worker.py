@@ -61,7 +61,7 @@ class Services:
     launch: LaunchSettings
     memory_capacity_bytes: int
     longest_backoff_seconds: float
-    admit: Callable[[Pod], Refusal | None]
+    admit: Callable[[Pod], Pod | Refusal]
     starting: Callable[[Pod, str], None]
     release: Callable[[str], None]
     may_return: Callable[[], bool]
@@ -193,8 +193,8 @@ class PodWorker:
 
     def _admit(self) -> bool:
         refusal = self._services.admit(self.pod)
-        if refusal is None:
-            self._save(admitted=True)
+        if isinstance(refusal, Pod):
+            self._save(pod=refusal, admitted=True)
             return True
         now = self._services.clock.now()
         self._services.events.pod(self.pod, refusal.reason, refusal.message, warning=True)
@@ -224,9 +224,9 @@ class PodWorker:
                 failed_starts={},
                 generation=self.record.generation + 1,
             )
-        elif self._services.admit(self.pod) is None:
+        elif isinstance(admitted := self._services.admit(self.pod), Pod):
             self._released = False
-            self._save(failure=None, admitted=True, retries=0)
+            self._save(failure=None, pod=admitted, admitted=True, retries=0)
         else:
             later = msgspec.structs.replace(failure, at=now)
             self._save(failure=later, retries=self.record.retries + 1)

@@ -1,4 +1,4 @@
-"""The manifest directory: every file's pods, read again whenever something changes."""
+"""The manifest directory: every file's pods and policies, read again whenever something changes."""
 
 import hashlib
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from nodeagent.admission.chain import Policies, Policy
 from nodeagent.api.decode import decode_documents, to_json
 from nodeagent.api.defaults import default_pod
 from nodeagent.api.errors import FieldError, ObjectError
@@ -33,7 +34,7 @@ class ManifestError:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What a manifest directory holds: pods by UID with the file they stand in, and what is wrong.
+    """What a manifest directory holds: pods by UID with the file they stand in, policies, and what is wrong.
 
     A pod that runs already is kept while its file is broken: an editing slip stops nothing.
     """
@@ -42,6 +43,7 @@ class Manifests:
     pods: dict[str, Pod]
     files: dict[str, str]
     errors: tuple[ManifestError, ...]
+    policies: Policies
 
     def keeps(self, file: str) -> bool:
         """Say whether pods that came from `file` stay although they are not in it now."""
@@ -51,19 +53,26 @@ class Manifests:
 def read_manifests(directory: Path | None, node_name: str) -> Manifests:
     """Read a directory's manifests, or one file's; a broken file costs only itself, and none is no error."""
     if directory is None:
-        return Manifests("", {}, {}, ())
+        return Manifests("", {}, {}, (), Policies())
     pods: dict[str, Pod] = {}
     files: dict[str, str] = {}
     names: dict[tuple[str, str], str] = {}
     errors: list[ManifestError] = []
+    policies = Policies()
     for path in _files(directory, errors):
         for item in _documents(path, errors):
             if isinstance(item, ObjectError):
                 errors.append(ManifestError(str(path), str(item)))
                 continue
+            if isinstance(item, Policy):
+                policies, refusal = policies.with_policy(item)
+                if refusal is not None:
+                    errors.append(ManifestError(str(path), f"{path}: {refusal}"))
+                continue
             if not isinstance(item, Pod):
                 text = (
-                    f"{path}: a {type(item).__name__} is not taken from a manifest directory: only Pods are"
+                    f"{path}: a {type(item).__name__} is not taken from a manifest directory: "
+                    "expected a Pod, LimitRange, ResourceQuota, PriorityClass or AdmissionConfiguration"
                 )
                 errors.append(ManifestError(str(path), text))
                 continue
@@ -80,7 +89,7 @@ def read_manifests(directory: Path | None, node_name: str) -> Manifests:
                 continue
             names[full_name] = files[pod.metadata.uid] = str(path)
             pods[pod.metadata.uid] = pod
-    return Manifests(str(directory), pods, files, tuple(errors))
+    return Manifests(str(directory), pods, files, tuple(errors), policies)
 
 
 def static_pod(pod: Pod, node_name: str, path: Path) -> Pod:

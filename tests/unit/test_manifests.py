@@ -123,3 +123,32 @@ def test_uid_that_could_leave_its_place_is_refused(tmp_path: Path, uid: str) -> 
     found = read(tmp_path)
     assert found.pods == {}
     assert "metadata.uid" in found.errors[0].text
+
+
+def test_policies_stand_beside_pods(tmp_path: Path) -> None:
+    (tmp_path / "limits.yaml").write_text(
+        """
+apiVersion: v1
+kind: LimitRange
+metadata: {name: defaults}
+spec: {limits: [{type: Container, default: {memory: 256Mi}}]}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+"""
+    )
+    (tmp_path / "wrong.yaml").write_text(
+        """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: system-mine}
+value: 1000
+"""
+    )
+    found = read(tmp_path)
+    assert [each.metadata.name for each in found.policies.limit_ranges_of("default")] == ["defaults"]
+    assert "high" in [each.metadata.name for each in found.policies.priority_classes]
+    (error,) = found.errors
+    assert "system-mine is not a known system priority class" in error.text

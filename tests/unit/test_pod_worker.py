@@ -141,7 +141,7 @@ def make(tmp_path: Path) -> Callable[..., Bench]:
             events=EventRecorder(store, clock, "n1"),
             launch=LaunchSettings("n1", "10.0.0.1", tmp_path / "logs", 1000, 2),
             memory_capacity_bytes=1 << 30,
-            admit=lambda pod: refusal[0],
+            admit=lambda pod: refusal[0] or pod,
             starting=lambda pod, name: None,
             release=released.append,
             may_return=lambda: not pressure[0],
