@@ -40,9 +40,7 @@ class CpuManager:
         self.problem = ""
         """What is wrong between the stored state and this machine; empty where they agree."""
         if policy:
-            started, self.problem = policy.start(self.visible)
-            if not self._absent:
-                self.state = started
+            self.state, self.problem = policy.start(self.state, self._absent)
         self.save()
 
     @property
@@ -52,7 +50,7 @@ class CpuManager:
 
     def try_policy(self, policy: StaticCpuPolicy) -> None:
         """Go over to a policy under which the stored state is right, if it is one."""
-        _, problem = policy.start(self.visible)
+        _, problem = policy.start(self.state, self._absent)
         if not problem:
             self.policy, self.problem = policy, ""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import accumulate
 
-from nodeagent.hardware.cpuset import NO_CPUS, CpuSet
+from nodeagent.hardware.cpuset import NO_CPUS, CpuSet, lowest_bits
 from nodeagent.hardware.topology import Topology
 from nodeagent.resources.cpu_assignment import NO_CHOICE, Choice, CpuAssigner
 from nodeagent.resources.cpu_options import CpuPolicyOptions
@@ -68,10 +68,12 @@ class StaticCpuPolicy:
         """
         number = len(self.reserved)
         if self._options.strict_cpu_reservation:
-            reserved = self.online - state.known
+            reserved = (self.online | self.offline) - state.known
         else:
             others = self.online - state.assigned
             reserved = self._assigner.take(others, min(number, len(others)), self._options).cpus
+            away = state.default & self.offline
+            reserved |= CpuSet(lowest_bits(away.mask, number - len(reserved)))
         return self._with(self._topology, reserved) if len(reserved) == number else self
 
     def _with(self, topology: Topology, reserved: CpuSet) -> "StaticCpuPolicy":
@@ -104,23 +106,27 @@ class StaticCpuPolicy:
     def free(self, state: CpuState) -> CpuSet:
         return state.default - self.reserved
 
-    def start(self, state: CpuState) -> tuple[CpuState, str]:
-        """Return the state to begin with, and what is wrong with the stored one (empty: nothing)."""
+    def start(self, state: CpuState, away: CpuSet = NO_CPUS) -> tuple[CpuState, str]:
+        """Return the state to begin with, and what is wrong with the stored one (empty: nothing).
+
+        `away` are CPUs of the state that are offline for now.
+        """
         if not state.default:
             if state.assignments:
                 return state, "default cpuset cannot be empty"
             return CpuState(self.initial_default), ""
-        return state, self._problem(state)
+        return state, self._problem(state.without(away))
 
     def _problem(self, state: CpuState) -> str:
-        reserved_there = self.reserved & state.default
+        reserved = self.reserved & self.online
+        reserved_there = reserved & state.default
         if self._options.strict_cpu_reservation and reserved_there:
             return (
                 f'some of strictly reserved cpus: "{reserved_there}" are present in '
                 f'defaultCpuSet: "{state.default}"'
             )
-        if not self._options.strict_cpu_reservation and reserved_there != self.reserved:
-            return f'not all reserved cpus: "{self.reserved}" are present in defaultCpuSet: "{state.default}"'
+        if not self._options.strict_cpu_reservation and reserved_there != reserved:
+            return f'not all reserved cpus: "{reserved}" are present in defaultCpuSet: "{state.default}"'
         for uid, containers in state.assignments.items():
             for name, cpus in containers.items():
                 if cpus & state.default:

@@ -47,7 +47,7 @@ def cpu_manager(
         file.reject(error.cause)
         manager = CpuManager(policy, file, container_ids)
     if manager.problem and policy and not settings.reserved_system_cpus:
-        manager.try_policy(policy.beside(manager.visible))
+        manager.try_policy(policy.beside(manager.state))
     if manager.problem and policy:
         file.reject(manager.problem, cpu_differences(policy, manager.visible))
         manager.state = salvaged(policy, manager.state)

@@ -11,9 +11,11 @@ from nodeagent.api.pod import Container, Pod
 from nodeagent.api.quantity import Quantity
 from nodeagent.hardware.cpuset import NO_CPUS, CpuSet
 from nodeagent.hardware.topology import Topology, regular_topology
+from nodeagent.resources import memory_checkpoint
+from nodeagent.resources.checkpoint import StateFile
 from nodeagent.resources.errors import OptionError
 from nodeagent.resources.managers import ManagerSettings, ResourceManagers
-from tests.unit.machines import machines, without
+from tests.unit.machines import GIB, machines, without
 from tests.unit.resource_pods import container, pod
 
 OPTIONS: tuple[dict[str, str], ...] = (
@@ -184,3 +186,64 @@ def test_full_pcpus_only_gives_whole_cores(
                 cpus = node.managers.container_cpus(uid, each.name)
                 if node.managers.is_exclusive(uid, each.name) and cpus:
                     assert topology.with_siblings(cpus) == cpus
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    nodes=st.integers(1, 4),
+    policy=st.sampled_from(POLICIES),
+    scope=st.sampled_from(["container", "pod"]),
+    seed=st.integers(0, 2**32),
+)
+def test_memory_is_given_once_and_the_books_follow_from_the_blocks(
+    nodes: int, policy: str, scope: str, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    draw = random.Random(seed)
+    chosen = ManagerSettings(
+        topology_manager_policy=policy,
+        topology_manager_scope=scope,
+        memory_manager_policy="Static",
+        node_reservation={"memory": Quantity.parse("256Mi")},
+        reserved_memory=((0, {"memory": Quantity.parse("256Mi")}),),
+    )
+    topology = regular_topology(nodes, 2, 1, memory_bytes=2 * GIB)
+    directory = tmp_path_factory.mktemp("state")
+    managers = ResourceManagers(topology, chosen, directory)
+    running: dict[str, Pod] = {}
+    for step in range(12):
+        sizes = [f"{draw.randint(1, 3000)}Mi" for _ in range(4)]
+        init = (container("i", "1", sizes[0]), container("s", "1", sizes[1], sidecar=draw.random() < 0.5))
+        new = pod(
+            f"p{step}",
+            *(container(f"c{i}", "1", sizes[2 + i]) for i in range(2)),
+            init=init[: draw.randrange(3)],
+        )
+        if managers.admit(new, running.values()).admitted:
+            running[new.metadata.uid] = new
+        if running and draw.random() < 0.4:
+            gone = draw.choice(list(running))
+            del running[gone]
+            managers.remove(gone)
+        elif running and draw.random() < 0.4:
+            managers.starting(draw.choice(list(running.values())), "c0")
+        managers = ResourceManagers(topology, chosen, directory)
+        assert managers.problems == ()
+        check_books(directory)
+        for uid, each in running.items():
+            for one in each.spec.containers:
+                mems = managers.container_mems(uid, one.name)
+                assert mems and (policy != "single-numa-node" or len(mems) == 1 or nodes == 1)
+
+
+def check_books(directory: Path) -> None:
+    """Every byte that is reserved on a node is in a block, and the other way round."""
+    loaded = memory_checkpoint.load(StateFile(directory / memory_checkpoint.FILE_NAME, "memory"), "Static")
+    assert loaded
+    total = 0
+    for node in loaded.machine.values():
+        table = node.tables["memory"]
+        assert table.free >= 0
+        assert table.free + table.reserved == table.allocatable
+        total += table.reserved
+    blocks = [b for containers in loaded.blocks.values() for listed in containers.values() for b in listed]
+    assert total == sum(block.size for block in blocks)
