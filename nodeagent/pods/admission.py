@@ -11,6 +11,8 @@ from nodeagent.eviction.admission import refuse
 from nodeagent.eviction.manager import Policy
 from nodeagent.eviction.signals import Condition
 from nodeagent.pods.decisions import AdmissionRecord
+from nodeagent.pods.unsupported import REASON as UNSUPPORTED
+from nodeagent.pods.unsupported import unsupported
 from nodeagent.pods.worker import Refusal
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.scheduling.fit import Comparison, NodeView, fit
@@ -65,6 +67,10 @@ class NodeAdmission:
         )
         if outcome.refusal is not None:
             return replace(record, reason=outcome.refusal.reason, message=outcome.refusal.message)
+        missing = unsupported(pod)
+        if missing.refused:
+            message = f"This node does not do yet what the pod asks for: {', '.join(missing.refused)}"
+            return replace(record, reason=UNSUPPORTED, message=message)
         pressure = refuse(self._policy, pod, self._conditions())
         if pressure is not None:
             return replace(record, reason=pressure.reason, message=pressure.message)

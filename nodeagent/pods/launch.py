@@ -79,6 +79,7 @@ def container_spec(
             "and has no image to take an entry point from; set `command`"
         )
     user_id, group_id = _identity(container, pod)
+    own = container.security_context
     return ContainerSpec(
         container_id=container_id,
         pod_uid=pod.metadata.uid,
@@ -95,6 +96,9 @@ def container_spec(
         supplementary_group_ids=pod.spec.security_context.supplemental_groups
         if pod.spec.security_context
         else (),
+        no_new_privileges=own is not None and own.allow_privilege_escalation is False,
+        host_pid=pod.spec.host_pid,
+        host_ipc=pod.spec.host_ipc,
         oom_score_adj=oom_score_adj,
         log_path=str(pod_log_directory(pod, settings.log_directory) / container.name / f"{attempt}.log"),
         cgroup=cgroup,

@@ -31,6 +31,7 @@ from nodeagent.pods.record import (
     may_retry,
     retry_delay_seconds,
 )
+from nodeagent.pods.unsupported import unsupported
 from nodeagent.runtime.process import ProcessRuntime, RuntimeFault, StartError
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.store import Store, StoreError
@@ -195,6 +196,9 @@ class PodWorker:
         refusal = self._services.admit(self.pod)
         if isinstance(refusal, Pod):
             self._save(pod=refusal, admitted=True)
+            if ignored := unsupported(self.pod).ignored:
+                message = f"not done by this node yet, and left out: {', '.join(ignored)}"
+                self._services.events.pod(self.pod, "NotHonoured", message, warning=True)
             return True
         now = self._services.clock.now()
         self._services.events.pod(self.pod, refusal.reason, refusal.message, warning=True)

@@ -3,11 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from nodeagent.admission.chain import Policies
-from nodeagent.api.container import ResourceRequirements
+from nodeagent.api.container import ResourceRequirements, SecurityContext
 from nodeagent.api.meta import ObjectMeta
-from nodeagent.api.pod import Container, Pod, PodSpec
+from nodeagent.api.pod import Container, Pod, PodSpec, Probe, TCPSocketAction
 from nodeagent.api.policy import LimitRange, LimitRangeItem, LimitRangeSpec, ResourceQuota, ResourceQuotaSpec
 from nodeagent.api.quantity import Quantity
 from nodeagent.clock import SystemClock
@@ -16,6 +17,7 @@ from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.topology import parse_short
 from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.decisions import AdmissionRecord
+from nodeagent.pods.unsupported import Unsupported, unsupported
 from nodeagent.pods.worker import Refusal
 from nodeagent.resources.managers import ManagerSettings, ResourceManagers
 from nodeagent.scheduling.fit import NodeView
@@ -111,3 +113,17 @@ def test_every_decision_is_kept(node: Node) -> None:
     assert not record.admitted
     assert record.reason == "OutOfcpu"
     assert record.decided_at >= before
+
+
+def test_what_the_node_cannot_do_is_refused_by_field_or_said(node: Node) -> None:
+    security = SecurityContext(read_only_root_filesystem=True)
+    probe = Probe(tcp_socket=TCPSocketAction(port=80))
+    asking = pod("a")
+    container = structs.replace(asking.spec.containers[0], security_context=security, liveness_probe=probe)
+    asking = structs.replace(asking, spec=structs.replace(asking.spec, containers=(container,)))
+    refusal = node.admit(asking)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == "UnsupportedPod"
+    assert "spec.containers[0].securityContext.readOnlyRootFilesystem" in refusal.message
+    assert unsupported(asking).ignored == ("spec.containers[0].livenessProbe",)
+    assert unsupported(pod("b")) == Unsupported()
