@@ -117,6 +117,18 @@ def test_a_full_disk_costs_no_record(store: SmallDisk) -> None:
     assert [each.id for each in kept(DecisionLog(store))] == [2, 1]
 
 
+def test_sqlites_own_refusal_is_no_error_either(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(tmp_path / "nodeagent.db")
+    log = DecisionLog(store)
+    store._database.execute("PRAGMA max_page_count = 1")
+    log.keep_admission(refused(message="x" * 1_000_000))
+    assert "decision 1 is not stored yet" in caplog.text and "full" in caplog.text
+    assert [each.id for each in kept(log)] == [1]
+    store._database.execute("PRAGMA max_page_count = 100000")
+    log.save()
+    assert [each.id for each in kept(DecisionLog(store))] == [1]
+
+
 def test_a_disk_that_stays_full_does_not_fill_the_memory(store: SmallDisk) -> None:
     log = DecisionLog(store)
     store.is_full = True
