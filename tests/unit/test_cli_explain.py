@@ -67,7 +67,7 @@ def admission(number: int, uid: str = "u1", **changes: Any) -> Json:
             "name": "web",
             "uid": uid,
             "admitted": True,
-            "decided_at": NOW - timedelta(minutes=20, seconds=20),
+            "decided_at": NOW - timedelta(days=10),
             "comparisons": (
                 Comparison("cpu", 500, 1200, 1850),
                 Comparison("memory", 64 * MIB, 0, 1024 * MIB),
@@ -80,7 +80,7 @@ def admission(number: int, uid: str = "u1", **changes: Any) -> Json:
 
 
 def eviction(number: int, name: str = "web") -> Json:
-    decided = NOW - timedelta(minutes=130, seconds=30)
+    decided = NOW - timedelta(days=9)
     record = EvictionRecord(
         namespace="shop",
         name=name,
@@ -205,7 +205,7 @@ def test_a_pod_is_explained_from_admission_to_eviction(
     lines = text.splitlines()
     assert lines[0] == "Pod shop/web (uid u1) is Burstable, has priority 7 and is Running."
     assert lines[1] == "Admission"
-    assert lines[2].startswith("  admitted 20") and lines[2].endswith("(20m ago)")
+    assert lines[2].startswith("  admitted 20") and lines[2].endswith("(10d ago)")
     assert lines[3:6] == [
         "  cpu 500m fits into the 650m left of 1850m",
         "  memory 64Mi fits into the 1Gi left of 1Gi",
@@ -243,12 +243,12 @@ def test_a_refused_pod_is_told_how_much_is_missing_and_how_often_it_was_tried(
         failures=("Predicate NodePorts failed",),
         resources=(),
         times=17,
-        first_decided_at=NOW - timedelta(hours=5),
+        first_decided_at=NOW - timedelta(days=11),
     )
     station.decide("shop/web", refused)
     assert station.explain("pod", "web", "-n", "shop") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "(20m ago), 17 times since " in lines[2] and "(5h ago): OutOfcpu: Node didn't" in lines[2]
+    assert "(10d ago), 17 times since " in lines[2] and "(11d ago): OutOfcpu: Node didn't" in lines[2]
     assert lines[3:5] == [
         "  cpu 2000m is more than the 650m left of 1850m, by 1350m",
         "  Predicate NodePorts failed",
@@ -322,7 +322,7 @@ def test_evictions_are_explained_one_by_one(station: Station, capsys: pytest.Cap
     assert station.explain("eviction") == 0
     text = capsys.readouterr().out
     assert text.startswith("Eviction 12: shop/web (uid u1) was evicted because of memory.available")
-    assert "7    130m ago   shop/older   memory.available   100 ms" in " ".join(text.splitlines())
+    assert "7    9d ago    shop/older   memory.available   100 ms" in " ".join(text.splitlines())
     assert station.explain("eviction", "7") == 0
     text = capsys.readouterr().out
     assert text.startswith("Eviction 7: shop/older") and "Before it" not in text
