@@ -10,7 +10,7 @@ from nodeagent.api import errors
 from nodeagent.api.errors import FieldError
 from nodeagent.api.meta import ObjectMeta
 from nodeagent.api.policy import PriorityClass
-from nodeagent.api.qos import SYSTEM_CLUSTER_CRITICAL, SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL
+from nodeagent.api.qos import SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
 from nodeagent.api.validation import metadata_errors
 from nodeagent.api.validation.checks import one_of
 
@@ -22,13 +22,13 @@ HIGHEST_USER_DEFINABLE_PRIORITY = 1_000_000_000
 SYSTEM_CLASSES = (
     PriorityClass(
         metadata=ObjectMeta(name=SYSTEM_NODE_CRITICAL),
-        value=SYSTEM_CRITICAL_PRIORITY + 1000,
+        value=SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL],
         preemption_policy=PREEMPT_LOWER_PRIORITY,
         description="Used for system critical pods that must not be moved from their current node.",
     ),
     PriorityClass(
         metadata=ObjectMeta(name=SYSTEM_CLUSTER_CRITICAL),
-        value=SYSTEM_CRITICAL_PRIORITY,
+        value=SYSTEM_PRIORITIES[SYSTEM_CLUSTER_CRITICAL],
         preemption_policy=PREEMPT_LOWER_PRIORITY,
         description="Used for system critical pods that must run in the cluster, "
         "but can be moved to another node if necessary.",
