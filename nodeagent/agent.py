@@ -5,11 +5,11 @@ import logging
 import os
 import signal
 from collections.abc import Coroutine, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from nodeagent.api.duration import parse_duration
 from nodeagent.api.pod import Pod
-from nodeagent.api.quantity import Quantity
 from nodeagent.cgroup.drivers import make_driver
 from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock, SystemClock
@@ -19,15 +19,18 @@ from nodeagent.eviction.loop import EvictionLoop
 from nodeagent.eviction.notify import Notices
 from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
+from nodeagent.hardware.hotplug import TopologyWatcher
 from nodeagent.journal import configure_logging
 from nodeagent.machine import (
     Roots,
+    UnsuitableMachine,
     live_containers,
     manager_settings,
     own_cgroup,
     read_machine,
     require_fit_host,
     set_own_oom_score_adj,
+    with_cpus,
 )
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
@@ -38,17 +41,23 @@ from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.evictor import Evictor
-from nodeagent.pods.launch import LaunchSettings
+from nodeagent.pods.launch import launch_settings
 from nodeagent.pods.manager import PodManager, stored_records
 from nodeagent.pods.record import PodRecord
-from nodeagent.pods.recovery import readmit, refresh_state_files, remove_orphans, report_state_files
+from nodeagent.pods.recovery import (
+    readmit,
+    refresh_state_files,
+    remove_orphans,
+    report_displaced,
+    report_state_files,
+)
 from nodeagent.pods.usage import UsageReader
 from nodeagent.pods.worker import Refusal, Services
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
 from nodeagent.scheduling.fit import NodeView
-from nodeagent.server.app import create_app, create_healthz_app
 from nodeagent.server.listener import Listener
+from nodeagent.server.servers import open_servers
 from nodeagent.service import ServiceManager
 from nodeagent.sources.manifests import ManifestError, Manifests, read_manifests
 from nodeagent.sources.watch import changes
@@ -154,6 +163,7 @@ class Agent:
             self._follow_manifests(),
             self._reconcile(),
             self._follow_pods(),
+            self._follow_cpus(),
             self._keep_house(),
             self._eviction.run(),
             self._service.keep_alive(self._clock, self._is_turning),
@@ -237,13 +247,7 @@ class Agent:
             cgroups=self._cgroups,
             store=self._store,
             events=self._events,
-            launch=LaunchSettings(
-                node_name=self._facts.name,
-                host_ip=self._facts.address,
-                log_directory=log_directory,
-                log_max_bytes=Quantity.parse(kubelet.container_log_max_size).value(),
-                log_max_files=kubelet.container_log_max_files,
-            ),
+            launch=launch_settings(self._config, self._facts.address),
             memory_capacity_bytes=self._machine.info.memory_bytes,
             longest_backoff_seconds=parse_duration(kubelet.crash_loop_back_off.max_container_restart_period),
             admit=self._admit,
@@ -262,7 +266,7 @@ class Agent:
             instruments=self._instruments,
             tree=self._machine.tree,
             proc_root=self._machine.roots.proc,
-            topology=self._machine.topology,
+            current_topology=lambda: self._machine.topology,
             clock=self._clock,
             manager=self._manager,
             records=self._records,
@@ -274,13 +278,7 @@ class Agent:
             current_node=lambda: self._node,
             summarise=self._usage.in_full,
         )
-        wanted = (
-            (create_app, kubelet.address, kubelet.read_only_port, "readOnlyPort"),
-            (create_healthz_app, kubelet.healthz_bind_address, kubelet.healthz_port, "healthzPort"),
-        )
-        for make_app, address, port, setting in wanted:
-            if port and kubelet.enable_server:
-                self._listeners.append(await Listener(make_app(view)).start(address, port, setting))
+        self._listeners = await open_servers(view)
         self._notices = Notices(self._eviction.wake)
         for file in ("memory.events", "pids.events"):
             self._notices.watch_events(self._machine.tree, self._machine.layout.kubepods, file)
@@ -324,6 +322,21 @@ class Agent:
                 await self._cgroups.ensure_upper()
             except (CgroupError, OSError) as error:
                 self._events.node("CgroupFailed", str(error), warning=True)
+
+    async def _follow_cpus(self) -> None:
+        """Let allocatable, the shared pool and the exclusive CPUs follow the CPUs that are online."""
+        watcher = TopologyWatcher(self._machine.roots.sys, self._clock, HOUSEKEEPING_SECONDS)
+        async for topology in watcher.changes(self._machine.topology):
+            message = f"online CPUs are {topology.online} now, and were {self._machine.topology.online}"
+            self._events.node("CPUsChanged", message, warning=True)
+            try:
+                self._machine = with_cpus(self._machine, topology, self._config)
+            except UnsuitableMachine as error:
+                self._events.node("CPUsChanged", f"allocatable stays as it was: {error}", warning=True)
+            amounts = self._machine.amounts
+            self._facts = replace(self._facts, capacity=amounts.capacity, allocatable=amounts.allocatable)
+            report_displaced(self._managers.update_topology(topology), self._manager.pods(), self._events)
+            self._reconcile_now.set()
 
     async def _keep_house(self) -> None:
         sync = parse_duration(self._config.kubelet.sync_frequency)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodeagent.api.quantity import Quantity, ResourceList
@@ -112,6 +112,12 @@ def read_machine(config: Config, roots: Roots) -> Machine:
             kube_reserved=amounts.resources.kube_reserved,
         ),
     )
+
+
+def with_cpus(machine: Machine, topology: Topology, config: Config) -> Machine:
+    """Return the machine after CPUs came or went; raises UnsuitableMachine if too few are left to reserve."""
+    info = replace(machine.info, cpu_milli=1000 * len(topology.online))
+    return replace(machine, topology=topology, info=info, amounts=node_amounts(config, info))
 
 
 def node_amounts(config: Config, info: NodeInfo) -> Amounts:

@@ -43,7 +43,7 @@ class AgentView:
     instruments: Instruments
     tree: CgroupTree
     proc_root: Path
-    topology: Topology
+    current_topology: Callable[[], Topology]
     clock: Clock
     manager: PodManager
     records: ContainerRecords
@@ -58,6 +58,10 @@ class AgentView:
     @property
     def metrics(self) -> "AgentView":
         return self
+
+    @property
+    def topology(self) -> Topology:
+        return self.current_topology()
 
     def node(self) -> Node:
         return self.current_node()

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent.api.pod import Container, EnvVar, Pod
+from nodeagent.api.quantity import Quantity
+from nodeagent.config import Config
 from nodeagent.runtime.spec import ContainerSpec
 
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
@@ -24,6 +26,18 @@ class LaunchSettings:
     log_directory: Path
     log_max_bytes: int
     log_max_files: int
+
+
+def launch_settings(config: Config, host_ip: str) -> LaunchSettings:
+    """Return what the configuration says of containers."""
+    kubelet = config.kubelet
+    return LaunchSettings(
+        node_name=config.agent.node_name,
+        host_ip=host_ip,
+        log_directory=Path(kubelet.pod_logs_dir),
+        log_max_bytes=Quantity.parse(kubelet.container_log_max_size).value(),
+        log_max_files=kubelet.container_log_max_files,
+    )
 
 
 def expand(text: str, environment: dict[str, str]) -> str:

@@ -4,10 +4,12 @@ import logging
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
+from nodeagent.api.pod import Pod
 from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.containers import ContainerRecords, forget_pod
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.record import PodRecord
+from nodeagent.resources.hotplug import Displacement
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.process import ProcessRuntime
 
@@ -49,3 +51,14 @@ def refresh_state_files(managers: ResourceManagers, events: EventRecorder) -> No
     managers.refresh()
     for problem in problems - set(managers.problems):
         events.node("StateFileRenewed", f"{problem.path} is written again, from what the pods hold")
+
+
+def report_displaced(
+    displacements: Iterable[Displacement], pods: Iterable[Pod], events: EventRecorder
+) -> None:
+    """Tell of each container whose own CPUs went offline, or are all there again."""
+    by_uid = {pod.metadata.uid: pod for pod in pods}
+    for each in displacements:
+        if each.pod_uid in by_uid:
+            reason = "ExclusiveCPUsOffline" if each.missing else "ExclusiveCPUsOnline"
+            events.pod(by_uid[each.pod_uid], reason, str(each), warning=bool(each.missing))
