@@ -260,7 +260,6 @@ class Agent:
 
     async def _listen(self) -> None:
         """Open the servers, then watch for pressure; raises ListenError."""
-        kubelet = self._config.kubelet
         view = AgentView(
             config=self._config,
             instruments=self._instruments,
