@@ -66,8 +66,6 @@ from nodeagent.stats.hot import HotReader
 from nodeagent.store import Store
 from nodeagent.view import AgentView
 
-logger = logging.getLogger(__name__)
-
 KEEPER_SOCKET = Path("/run/nodeagent-keeper/keeper.sock")
 HOUSEKEEPING_SECONDS = 10.0
 DEBUG_VERBOSITY = 4
@@ -279,12 +277,7 @@ class Agent:
         )
         self._listeners = await open_servers(view)
         self._notices = Notices(self._eviction.wake)
-        for file in ("memory.events", "pids.events"):
-            self._notices.watch_events(self._machine.tree, self._machine.layout.kubepods, file)
-        try:
-            self._notices.watch_pressure(self._machine.roots.proc / "pressure/memory")
-        except OSError as error:
-            logger.warning("memory pressure gives no early notice here (%s); polling alone watches", error)
+        self._notices.watch_node(self._machine.tree, self._machine.layout.kubepods, self._machine.roots.proc)
 
     async def _follow_runtime(self) -> None:
         async for record in self._runtime.changes():

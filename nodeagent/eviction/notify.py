@@ -5,12 +5,15 @@ whose own descriptor becomes readable, and that one asyncio does watch.
 """
 
 import asyncio
+import logging
 import os
 import select
 from collections.abc import Callable
 from pathlib import Path
 
 from nodeagent.cgroup.files import CgroupTree
+
+logger = logging.getLogger(__name__)
 
 READ_BYTES = 4096
 PSI_TRIGGER = b"some 100000 1000000"
@@ -26,6 +29,15 @@ class Notices:
         self._files: dict[int, bool] = {}
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._epoll.fileno(), self._ready)
+
+    def watch_node(self, tree: CgroupTree, kubepods: str, proc_root: Path) -> None:
+        """Watch what concerns all pods; a kernel without PSI gives no notice of waiting. Raises OSError."""
+        for file in ("memory.events", "pids.events"):
+            self.watch_events(tree, kubepods, file)
+        try:
+            self.watch_pressure(proc_root / "pressure/memory")
+        except OSError as error:
+            logger.warning("memory pressure gives no early notice here (%s); polling alone watches", error)
 
     def watch_events(self, tree: CgroupTree, path: str, file: str) -> None:
         """Watch a cgroup's events file (memory.events, pids.events); raises OSError."""
