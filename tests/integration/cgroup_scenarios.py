@@ -56,9 +56,9 @@ VALUES = {
     },
 }
 SLICES = (TOP, QOS, POD)
-# A process that has children must be in its leaf before it has them.
+# What a process forks or allocates before it is in its leaf would not be the leaf's.
 INSIDE = "until grep -q devcg /proc/$$/cgroup; do sleep 0.1; done; "
-WASTEFUL = "import time; x = bytearray(80 << 20); time.sleep(1000)"
+WASTEFUL = INSIDE + "exec python3 -c 'import time; x = bytearray(80 << 20); time.sleep(1000)'"
 
 
 def systemd() -> Driver:
@@ -87,7 +87,9 @@ def wrong() -> dict[str, list[str]]:
 def left_behind() -> list[str]:
     """Say what of ours is still there, for the kernel or for systemd."""
     cgroups = [path for path in TREE.descendants("") if path.startswith("devcg")]
-    units = shell("systemctl list-units --all --plain --no-legend 'devcg*' 'nodeagent-devcg*' | cut -d' ' -f1")
+    units = shell(
+        "systemctl list-units --all --plain --no-legend 'devcg*' 'nodeagent-devcg*' | cut -d' ' -f1"
+    )
     files = shell("find /run/systemd -name '*devcg*'")
     return [*cgroups, *units.split(), *files.split()]
 
@@ -219,7 +221,7 @@ async def failed_unit() -> dict[str, Any]:
     driver = systemd()
     for path in SLICES:
         await driver.ensure_slice(path, VALUES[path])
-    victim = sleeper("python3", "-c", WASTEFUL)
+    victim = sleeper("sh", "-c", WASTEFUL)
     shell(
         "busctl call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager "
         f"StartTransientUnit 'ssa(sv)a(sa(sv))' nodeagent-devcg1.scope fail 4 PIDs au 1 {victim.pid} "
@@ -238,8 +240,7 @@ async def group_kill() -> dict[str, Any]:
     """Out of memory, all processes of a container die together, and systemd keeps no failed unit."""
     driver = systemd()
     VALUES[LEAF] |= {"memory.max": "30000000", "memory.high": "max", "memory.low": "0"}
-    script = f"sleep 1000 & sleep 1; python3 -c '{WASTEFUL}'; wait"
-    process = await make(driver, "sh", "-c", INSIDE + script)
+    process = await make(driver, "sh", "-c", f"{INSIDE} sleep 1000 & ({WASTEFUL}); wait")
     found: dict[str, Any] = {"exit": process.wait()}
     while TREE.exists(LEAF):
         await asyncio.sleep(0.1)
@@ -268,7 +269,7 @@ async def shrink() -> dict[str, Any]:
     """A limit below what is used takes hold, while the loop and PID 1 go on."""
     driver = systemd()
     VALUES[LEAF] |= {"memory.high": "max", "memory.low": "0"}
-    await make(driver, "python3", "-c", WASTEFUL)
+    await make(driver, "sh", "-c", WASTEFUL)
     while int(TREE.read(LEAF, "memory.current") or 0) < 80 << 20:
         await asyncio.sleep(0.1)
     ticks: list[float] = []
