@@ -55,7 +55,7 @@ class FakeTree(CgroupTree):
     def write(self, path: str, file: str, value: str) -> None:
         self.writes.append((path, file, value))
         if file == "cgroup.subtree_control":
-            self._enable(path, value.removeprefix("+"))
+            self._enable(path, {word.removeprefix("+") for word in value.split()})
         elif file == "cgroup.procs":
             self._move(path, value)
         elif file == "cgroup.kill" and self.exists(path):
@@ -75,17 +75,20 @@ class FakeTree(CgroupTree):
         for file, text in files.items():
             self._put(path, file, text)
 
-    def _enable(self, path: str, controller: str) -> None:
+    def _enable(self, path: str, wanted: set[str]) -> None:
+        """All or none, as the kernel does."""
         if self.processes(path) and path:
-            raise WriteRefused(path, "cgroup.subtree_control", controller, errno.EBUSY)
-        if controller not in self.controllers(path):
-            raise WriteRefused(path, "cgroup.subtree_control", controller, errno.ENOENT)
-        enabled = sorted(self.enabled(path) | {controller})
-        self._put(path, "cgroup.subtree_control", " ".join(enabled))
+            raise WriteRefused(path, "cgroup.subtree_control", str(wanted), errno.EBUSY)
+        if not wanted <= self.controllers(path):
+            raise WriteRefused(path, "cgroup.subtree_control", str(wanted), errno.ENOENT)
+        added = wanted - self.enabled(path)
+        enabled = " ".join(sorted(self.enabled(path) | wanted))
+        self._put(path, "cgroup.subtree_control", enabled)
         for child in self.children(path):
-            self._put(child, "cgroup.controllers", " ".join(enabled))
-            for file, text in DEFAULTS.get(controller, {}).items():
-                self._put(child, file, text)
+            self._put(child, "cgroup.controllers", enabled)
+            for controller in added:
+                for file, text in DEFAULTS.get(controller, {}).items():
+                    self._put(child, file, text)
 
     def _move(self, path: str, pid: str) -> None:
         if self.enabled(path) and path:
