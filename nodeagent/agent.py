@@ -59,7 +59,7 @@ from nodeagent.scheduling.fit import NodeView
 from nodeagent.server.listener import Listener
 from nodeagent.server.servers import open_servers
 from nodeagent.service import ServiceManager
-from nodeagent.sources.manifests import ManifestError, Manifests, read_manifests
+from nodeagent.sources.manifests import ManifestError, ManifestReader, Manifests
 from nodeagent.sources.watch import changes
 from nodeagent.stats.fill_rate import measure_fill_rate
 from nodeagent.stats.hot import HotReader
@@ -115,6 +115,7 @@ class Agent:
         self._reported: frozenset[ManifestError] = frozenset()
         self._listeners: list[Listener] = []
         self._manifest_directory = Path(kubelet.static_pod_path) if kubelet.static_pod_path else None
+        self._manifests = ManifestReader(self._manifest_directory, own.node_name)
         self._state_directory = Path(own.state_directory)
         self._store = Store(self._state_directory / "nodeagent.db")
         self._decisions = DecisionLog(self._store)
@@ -140,7 +141,7 @@ class Agent:
         await self._cgroups.ensure_upper()
         await self._enforce_reservations()
         report_state_files(self._managers, self._events)
-        manifests = self._read_manifests()
+        manifests = self._manifests.read()
         stored = stored_records(self._store)
         known = {record.uid for record in stored} | manifests.pods.keys()
         orphans = await remove_orphans(known, self._cgroups, self._runtime, self._records)
@@ -286,7 +287,7 @@ class Agent:
     async def _follow_manifests(self) -> None:
         period = parse_duration(self._config.kubelet.file_check_frequency)
         async for _ in changes(self._manifest_directory, period, self._look):
-            self._take(self._read_manifests())
+            self._take(self._manifests.read())
             self._say_how_it_stands()
 
     async def _reconcile(self) -> None:
@@ -337,6 +338,7 @@ class Agent:
             self._turned = self._clock.monotonic()
             self._node = node_object(self._facts, self._conditions, self._node, self._clock.now())
             self._decisions.save()
+            self._events.forget_old()
             await self._usage.measure_logs(self._manager.active_pods())
             if self._turned - synced >= sync:
                 self._manager.wake_all()
@@ -355,9 +357,6 @@ class Agent:
             for uid, pod in manifests.pods.items()
         }
         self._manager.set_desired(desired, manifests.keeps)
-
-    def _read_manifests(self) -> Manifests:
-        return read_manifests(self._manifest_directory, self._facts.name)
 
     async def _enforce_reservations(self) -> None:
         """Write the reservations on the cgroups that the configuration names."""

@@ -88,12 +88,15 @@ class Store:
         return [body for (body,) in rows]
 
     def put_event(self, key: str, body: bytes, now: datetime) -> None:
-        """Create or replace an event; those not seen for an hour are forgotten on the way."""
+        """Create or replace an event."""
         with self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO events VALUES (?, ?, ?)", (key, now.timestamp(), body))
-            database.execute(
-                "DELETE FROM events WHERE last_seen < ?", (now.timestamp() - EVENT_LIFETIME_SECONDS,)
-            )
+
+    def forget_old_events(self, now: datetime) -> None:
+        """Forget the events that were not seen for an hour."""
+        with self._transaction() as database:
+            oldest = now.timestamp() - EVENT_LIFETIME_SECONDS
+            database.execute("DELETE FROM events WHERE last_seen < ?", (oldest,))
 
     def event(self, key: str) -> bytes | None:
         """Return the event stored under a key."""

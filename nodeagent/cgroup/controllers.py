@@ -1,6 +1,6 @@
 """Controllers: who needs which, and handing them down the tree."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
 
@@ -10,6 +10,7 @@ from nodeagent.cgroup.files import CgroupTree
 NEEDED = frozenset(("cpuset", "cpu", "memory", "pids"))
 """What no node can do without."""
 _KERNEL_FILES = "cgroup"
+_SUBTREE_CONTROL = "cgroup.subtree_control"
 
 
 def needed_for(files: Iterable[str]) -> frozenset[str]:
@@ -26,13 +27,26 @@ def enable(tree: CgroupTree, path: str, needed: AbstractSet[str]) -> None:
         offered = tree.controllers(level)
         for controller in sorted(needed - offered):
             raise MissingController(controller, str(tree.root / level / "cgroup.controllers"))
-        for controller in sorted(offered - tree.enabled(level)):
-            try:
-                tree.write(level, "cgroup.subtree_control", f"+{controller}")
-            except WriteRefused:
-                # rdma, misc and others may be refused for reasons of their own; no value of ours needs them.
-                if controller in needed:
-                    raise
+        missing = sorted(offered - tree.enabled(level))
+        if missing:
+            _hand_on(tree, level, missing, needed)
+
+
+def _hand_on(tree: CgroupTree, level: str, missing: Sequence[str], needed: AbstractSet[str]) -> None:
+    """Enable all in one write; the kernel takes all or none, so then one by one."""
+    try:
+        tree.write(level, _SUBTREE_CONTROL, " ".join(f"+{controller}" for controller in missing))
+        return
+    except WriteRefused as error:
+        if len(missing) == 1 and missing[0] in needed:
+            raise error
+    for controller in missing:
+        try:
+            tree.write(level, _SUBTREE_CONTROL, f"+{controller}")
+        except WriteRefused:
+            # rdma, misc and others may be refused for reasons of their own; no value of ours needs them.
+            if controller in needed:
+                raise
 
 
 def _text(path: PurePosixPath) -> str:

@@ -5,6 +5,7 @@ Paths are relative to the cgroup mount ("kubepods.slice/kubepods-burstable.slice
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -25,6 +26,7 @@ _CONTAINER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _COMPONENT = re.compile(r"[^\s/\0\\]{1,255}")
 
 
+@lru_cache(maxsize=4096)
 def check_path(path: str) -> str:
     """Return a relative cgroup path unchanged; raise InvalidName for one that could leave the mount."""
     for part in path.split("/") if path else ():

@@ -19,7 +19,7 @@ CLOSE_SHARE = 0.05
 FAR_FACTOR = 5
 # What is gone in a moment, and then costs processes that nobody chose.
 SUDDEN = (Resource.MEMORY, Resource.PIDS)
-LONGEST_REST_SECONDS = 0.5
+LONGEST_REST_SECONDS = 1.0
 # A threshold is near when the recent rate crosses it within this time.
 NEAR_SECONDS = 5.0
 RATE_HALF_LIFE_SECONDS = 2.0

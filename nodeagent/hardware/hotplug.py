@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from nodeagent.clock import Clock
+from nodeagent.hardware.cpuset import CpuSet, CpuSetError
 from nodeagent.hardware.machine import Topology, TopologyError
 from nodeagent.hardware.sysfs import read_topology
 
 logger = logging.getLogger(__name__)
 
+ONLINE = "devices/system/cpu/online"
 NETLINK_KOBJECT_UEVENT = 15
 KERNEL_GROUP = 1
 LARGEST_UEVENT_BYTES = 8192
@@ -80,6 +82,8 @@ class TopologyWatcher:
         try:
             while True:
                 await self._wait()
+                if self._online() == known.online:
+                    continue
                 try:
                     topology = await asyncio.to_thread(read_topology, self._sys_root)
                 except (TopologyError, OSError) as error:
@@ -93,6 +97,12 @@ class TopologyWatcher:
             if events:
                 asyncio.get_running_loop().remove_reader(events)
                 events.close()
+
+    def _online(self) -> CpuSet | None:
+        try:
+            return CpuSet.parse((self._sys_root / ONLINE).read_text().strip())
+        except (OSError, CpuSetError):
+            return None
 
     async def _wait(self) -> None:
         """Wait for a notice, at most until the next poll."""

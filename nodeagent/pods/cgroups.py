@@ -63,10 +63,14 @@ class PodCgroups:
         """Set when pods came or went since the levels above them were last written."""
         self._upper_lock = asyncio.Lock()
         self._written: dict[str, Values] = {}
+        self._slices: dict[str, str] = {}
 
     def slice(self, pod: Pod) -> str:
-        """Return the pod's slice."""
-        return self.layout.pod(pod.metadata.uid, qos_class(pod))
+        """Return the pod's slice; a pod's class never changes."""
+        uid = pod.metadata.uid
+        if uid not in self._slices:
+            self._slices[uid] = self.layout.pod(uid, qos_class(pod))
+        return self._slices[uid]
 
     def leaf(self, pod: Pod, container_id: str) -> str:
         """Return a container's leaf."""
@@ -108,6 +112,7 @@ class PodCgroups:
         """Kill what is left of the pod and remove its cgroups; raises StuckCgroup."""
         path = self.slice(pod)
         self._written.pop(path, None)
+        self._slices.pop(pod.metadata.uid, None)
         if self.tree.exists(path):
             await self._driver.remove(path)
             self.upper_is_stale.set()

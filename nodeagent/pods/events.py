@@ -45,6 +45,13 @@ class EventRecorder:
         reference = ObjectReference(kind="Node", api_version="v1", name=self._node_name, uid=self._node_name)
         self._record(reference, reason, message, warning, {}, {})
 
+    def forget_old(self) -> None:
+        """Forget what was not seen for an hour."""
+        try:
+            self._store.forget_old_events(self._clock.now())
+        except StoreError as error:
+            logger.error("old events not forgotten: %s", error)
+
     def _record(
         self,
         about: ObjectReference,

@@ -25,6 +25,7 @@ from nodeagent.runtime.spec import ContainerRecord
 
 # 128 + SIGKILL: what kubelet reports for a container whose end nobody saw.
 UNKNOWN_EXIT_CODE = 137
+DISRUPTION_TARGET = "DisruptionTarget"
 
 
 def terminated_state(record: ContainerRecord) -> ContainerStateTerminated:
@@ -115,6 +116,20 @@ def pod_status(
         container_statuses=apps,
         init_container_statuses=inits,
         conditions=_conditions(pod, apps, inits, plan, phase, now),
+    )
+
+
+def failed(
+    status: PodStatus, before: PodStatus, reason: str, message: str, is_disruption: bool, now: datetime
+) -> PodStatus:
+    """Render a pod that was refused or evicted."""
+    conditions = status.conditions
+    if is_disruption:
+        known = {each.type: each for each in before.conditions}.get(DISRUPTION_TARGET)
+        disrupted = condition(DISRUPTION_TARGET, "True", "TerminationByKubelet", message, known, now)
+        conditions = (*conditions, disrupted)
+    return msgspec.structs.replace(
+        status, phase="Failed", reason=reason, message=message, conditions=conditions
     )
 
 

@@ -90,6 +90,7 @@ class PodWorker:
         self._wake = asyncio.Event()
         self._failures = 0
         self._released = False
+        self._is_stored = False
 
     @property
     def pod(self) -> Pod:
@@ -131,8 +132,9 @@ class PodWorker:
         if grace_seconds <= 0:
             self._services.cgroups.kill(self.pod)
         self._stopping = _Stopping(grace_seconds, delete=self._stopping is not None and self._stopping.delete)
+        self._fail(failure)
         try:
-            self._fail(failure)
+            self._store()
         except StoreError as error:
             self._services.events.pod(self.pod, "FailedSync", f"eviction not stored: {error}", warning=True)
         self._wake.set()
@@ -156,6 +158,7 @@ class PodWorker:
         operation = "sync" if self._stopping is None else "terminating"
         try:
             delay = await (self._stop() if self._stopping is not None else self._advance())
+            self._store()
         except (CgroupError, RuntimeFault, StoreError, OSError) as error:
             self._failures += 1
             self._services.events.pod(self.pod, "FailedSync", f"error syncing pod: {error}", warning=True)
@@ -203,7 +206,8 @@ class PodWorker:
         now = self._services.clock.now()
         self._services.events.pod(self.pod, refusal.reason, refusal.message, warning=True)
         self._services.observer.pod_refused(refusal.reason)
-        self._fail(Failure(reason=refusal.reason, message=refusal.message, at=now))
+        message = f"Pod was rejected: {refusal.message}"
+        self._fail(Failure(reason=refusal.reason, message=message, at=now))
         return False
 
     async def _rest(self, failure: Failure) -> float | None:
@@ -213,6 +217,9 @@ class PodWorker:
             return 0
         await self._release()
         now = self._services.clock.now()
+        ended = self._failed_status(failure, now)
+        if ended != self.pod.status:
+            self._save(pod_status=ended)
         if not may_retry(self.record, now) or (failure.evicted and not self._services.may_return()):
             if not may_ever_retry(self.record):
                 return None
@@ -356,12 +363,12 @@ class PodWorker:
             self._save(pod=msgspec.structs.replace(self.pod, metadata=meta))
 
     def _fail(self, failure: Failure) -> None:
-        now = self._services.clock.now()
-        known = self._status(Plan(outcome="Failed", initialized=True), now)
-        failed = msgspec.structs.replace(
-            known, phase="Failed", reason=failure.reason, message=failure.message
-        )
+        failed = self._failed_status(failure, self._services.clock.now())
         self._save(failure=failure, retries=self.record.retries + 1, pod_status=failed)
+
+    def _failed_status(self, failure: Failure, now: datetime) -> PodStatus:
+        known = self._status(Plan(outcome="Failed", initialized=True), now)
+        return status.failed(known, self.pod.status, failure.reason, failure.message, failure.disruption, now)
 
     def _status(self, plan: Plan, now: datetime) -> PodStatus:
         return status.pod_status(
@@ -386,8 +393,14 @@ class PodWorker:
         if pod_status is not None:
             changes["pod"] = msgspec.structs.replace(self.pod, status=pod_status)
         self.record = msgspec.structs.replace(self.record, **changes)
-        meta = self.pod.metadata
-        self._services.store.put(KIND, meta.namespace, meta.uid, encode(self.record))
+        self._is_stored = False
+
+    def _store(self) -> None:
+        """Write the record once for all that a step changed in it."""
+        if not self._is_stored and not self.gone:
+            meta = self.pod.metadata
+            self._services.store.put(KIND, meta.namespace, meta.uid, encode(self.record))
+            self._is_stored = True
 
     def _report_backoff(self, plan: Plan) -> None:
         for waiting in plan.waiting.values():

@@ -50,46 +50,106 @@ class Manifests:
         return any(error.file in (file, self.directory) for error in self.errors)
 
 
-def read_manifests(directory: Path | None, node_name: str) -> Manifests:
-    """Read a directory's manifests, or one file's; a broken file costs only itself, and none is no error."""
-    if directory is None:
-        return Manifests("", {}, {}, (), Policies())
-    pods: dict[str, Pod] = {}
-    files: dict[str, str] = {}
-    names: dict[tuple[str, str], str] = {}
+class ManifestReader:
+    """Reads a directory's manifests, or one file's; what has not changed is not decoded again."""
+
+    def __init__(self, directory: Path | None, node_name: str) -> None:
+        self._directory = directory
+        self._node_name = node_name
+        self._decoded: dict[Path, tuple[_Identity, _File]] = {}
+
+    def read(self) -> Manifests:
+        """Read everything; a broken file costs only itself, and no directory is no error."""
+        if self._directory is None:
+            return Manifests("", {}, {}, (), Policies())
+        errors: list[ManifestError] = []
+        found = _Collection(errors)
+        decoded: dict[Path, tuple[_Identity, _File]] = {}
+        for path in _files(self._directory, errors):
+            identity = _identity(path)
+            known = self._decoded.get(path)
+            if identity is None or known is None or known[0] != identity:
+                file = _read_file(path, self._node_name)
+            else:
+                file = known[1]
+            if identity is not None:
+                decoded[path] = identity, file
+            found.add(path, file)
+        self._decoded = decoded
+        return Manifests(str(self._directory), found.pods, found.files, tuple(errors), found.policies)
+
+
+_Identity = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What one file holds by itself."""
+
+    pods: tuple[Pod, ...]
+    policies: tuple[Policy, ...]
+    errors: tuple[ManifestError, ...]
+
+
+class _Collection:
+    """Puts files together: the first to use a name keeps it."""
+
+    def __init__(self, errors: list[ManifestError]) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.files: dict[str, str] = {}
+        self.policies = Policies()
+        self._errors = errors
+        self._names: dict[tuple[str, str], str] = {}
+
+    def add(self, path: Path, file: _File) -> None:
+        self._errors.extend(file.errors)
+        for policy in file.policies:
+            self.policies, refusal = self.policies.with_policy(policy)
+            if refusal is not None:
+                self._errors.append(ManifestError(str(path), f"{path}: {refusal}"))
+        for pod in file.pods:
+            full_name = (pod.metadata.namespace, pod.metadata.name)
+            other = self._names.get(full_name) or self.files.get(pod.metadata.uid)
+            if other is not None:
+                text = f"{path}: pod {'/'.join(full_name)} stands in {other} already, which is kept"
+                self._errors.append(ManifestError(str(path), text))
+                continue
+            self._names[full_name] = self.files[pod.metadata.uid] = str(path)
+            self.pods[pod.metadata.uid] = pod
+
+
+def _identity(path: Path) -> _Identity | None:
+    """Return what changes whenever a file's content does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
+
+
+def _read_file(path: Path, node_name: str) -> _File:
+    pods: list[Pod] = []
+    policies: list[Policy] = []
     errors: list[ManifestError] = []
-    policies = Policies()
-    for path in _files(directory, errors):
-        for item in _documents(path, errors):
-            if isinstance(item, ObjectError):
-                errors.append(ManifestError(str(path), str(item)))
-                continue
-            if isinstance(item, Policy):
-                policies, refusal = policies.with_policy(item)
-                if refusal is not None:
-                    errors.append(ManifestError(str(path), f"{path}: {refusal}"))
-                continue
-            if not isinstance(item, Pod):
-                text = (
-                    f"{path}: a {type(item).__name__} is not taken from a manifest directory: "
-                    "expected a Pod, LimitRange, ResourceQuota, PriorityClass or AdmissionConfiguration"
-                )
-                errors.append(ManifestError(str(path), text))
-                continue
+    for item in _documents(path, errors):
+        if isinstance(item, ObjectError):
+            errors.append(ManifestError(str(path), str(item)))
+        elif isinstance(item, Policy):
+            policies.append(item)
+        elif isinstance(item, Pod):
             pod = static_pod(item, node_name, path)
             problems = validate_pod(pod)
             if problems:
                 errors.append(ManifestError(str(path), str(_refusal(path, pod, problems))))
-                continue
-            full_name = (pod.metadata.namespace, pod.metadata.name)
-            other = names.get(full_name) or files.get(pod.metadata.uid)
-            if other is not None:
-                text = f"{path}: pod {'/'.join(full_name)} stands in {other} already, which is kept"
-                errors.append(ManifestError(str(path), text))
-                continue
-            names[full_name] = files[pod.metadata.uid] = str(path)
-            pods[pod.metadata.uid] = pod
-    return Manifests(str(directory), pods, files, tuple(errors), policies)
+            else:
+                pods.append(pod)
+        else:
+            text = (
+                f"{path}: a {type(item).__name__} is not taken from a manifest directory: "
+                "expected a Pod, LimitRange, ResourceQuota, PriorityClass or AdmissionConfiguration"
+            )
+            errors.append(ManifestError(str(path), text))
+    return _File(tuple(pods), tuple(policies), tuple(errors))
 
 
 def static_pod(pod: Pod, node_name: str, path: Path) -> Pod:

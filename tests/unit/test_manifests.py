@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.sources.manifests import LARGEST_FILE_BYTES, Manifests, read_manifests
+from nodeagent.sources.manifests import LARGEST_FILE_BYTES, ManifestReader, Manifests
 from nodeagent.sources.watch import changes
 
 POD = """
@@ -23,7 +23,7 @@ def manifest(name: str) -> str:
 
 
 def read(directory: Path) -> Manifests:
-    return read_manifests(directory, "n1")
+    return ManifestReader(directory, "n1").read()
 
 
 def test_pods_get_what_kubelet_gives_static_pods(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_system_priority_classes_are_known_without_an_api_server(
 
 
 async def test_no_directory_holds_no_pods_and_is_not_watched() -> None:
-    assert read_manifests(None, "n1").pods == {}
+    assert ManifestReader(None, "n1").read().pods == {}
     assert [None async for _ in changes(None, 3600, asyncio.Event())] == [None]
 
 
@@ -152,3 +152,16 @@ value: 1000
     assert "high" in [each.metadata.name for each in found.policies.priority_classes]
     (error,) = found.errors
     assert "system-mine is not a known system priority class" in error.text
+
+
+def test_what_has_not_changed_is_not_read_again_and_what_has_is(tmp_path: Path) -> None:
+    file = tmp_path / "web.yaml"
+    file.write_text(manifest("web"))
+    reader = ManifestReader(tmp_path, "n1")
+    (first,) = reader.read().pods.values()
+    (again,) = reader.read().pods.values()
+    assert again is first
+    file.write_text(manifest("api"))
+    assert [pod.metadata.name for pod in reader.read().pods.values()] == ["api-n1"]
+    file.unlink()
+    assert reader.read().pods == {}

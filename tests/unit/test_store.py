@@ -63,6 +63,7 @@ def test_events_are_forgotten_after_an_hour(tmp_path: Path) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     store.put_event("old", b"old", start)
     store.put_event("new", b"new", start + timedelta(minutes=61))
+    store.forget_old_events(start + timedelta(minutes=61))
     assert store.events() == [b"new"]
     assert store.event("old") is None
     store.close()
