@@ -44,9 +44,11 @@ class Nursery:
             try:
                 linux.trace_until_exec(pid)
             except PermissionError:
-                raise PermissionError(
-                    "the kernel forbids to trace a child (kernel.yama.ptrace_scope is 3?)"
-                ) from None
+                # The kernel says the same of a child that has already complained and gone.
+                if not _has_ended(pid):
+                    raise PermissionError(
+                        "the kernel forbids to trace a child (kernel.yama.ptrace_scope is 3?)"
+                    ) from None
             # a child that has already complained and gone is found when it is reaped
             with contextlib.suppress(BrokenPipeError):
                 os.write(gate, b"\n")
@@ -71,6 +73,10 @@ class Nursery:
         finally:
             linux.setns(self._own_pid_namespace, linux.CLONE_NEWPID)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _has_ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _pipe(opened: contextlib.ExitStack) -> tuple[int, int]:
