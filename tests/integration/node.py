@@ -39,6 +39,7 @@ class Node:
         self.machine = machine
         # What the running agent was begun for; whoever begins it anew says so.
         self.purpose: object = None
+        self.reset_at = "-10min"
 
     # --- the machine ---
 
