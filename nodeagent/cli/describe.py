@@ -45,7 +45,7 @@ def _pod(client: AgentClient, arguments: argparse.Namespace) -> str:
     if arguments.output:
         print_data(pod.raw, arguments.output)
         return ""
-    events = events_about(fetch_events(client), "Pod", arguments.namespace, arguments.name)
+    events = events_about(fetch_events(client), "Pod", arguments.namespace, pod.value.metadata.name)
     cpus = CpuLookup(arguments.cgroup_root).cpus(pod.value)
     return describe_pod(pod.value, events, cpus, datetime.now(UTC))
 

@@ -15,7 +15,7 @@ from nodeagent.cli.decisions import FetchedDecision, fetch_decisions
 from nodeagent.cli.explain_eviction import eviction_text
 from nodeagent.cli.live_limits import LiveLimits, limit_sentences, limits_data, read_limits
 from nodeagent.cli.live_tree import LiveCgroup
-from nodeagent.cli.objects import Fetched, fetch_pods
+from nodeagent.cli.objects import Fetched, fetch_pods, goes_by
 from nodeagent.cli.table import age
 from nodeagent.pods.decisions import AdmissionRecord
 
@@ -37,7 +37,8 @@ def read_pod(
     client: AgentClient, namespace: str, name: str, cgroup_root: Path, proc_root: Path
 ) -> ExplainedPod:
     """Ask the agent, and read the pod's cgroups. Raises CommandError when nothing is known of the pod."""
-    pod = next((p for p in fetch_pods(client, namespace) if p.value.metadata.name == name), None)
+    pod = next((p for p in fetch_pods(client, namespace) if goes_by(p.value, name)), None)
+    name = pod.value.metadata.name if pod else name
     decisions = fetch_decisions(client, pod=f"{namespace}/{name}")
     if pod is None and not decisions:
         raise CommandError(

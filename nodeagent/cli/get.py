@@ -13,7 +13,7 @@ from nodeagent.api.qos import qos_class
 from nodeagent.cli.client import DEFAULT_SERVER, AgentClient
 from nodeagent.cli.common import CommandError, add_output_option, print_data
 from nodeagent.cli.cpus import CGROUP_ROOT, CpuLookup
-from nodeagent.cli.objects import Fetched, fetch_events, fetch_nodes, fetch_pods, last_seen, moment
+from nodeagent.cli.objects import Fetched, fetch_events, fetch_nodes, fetch_pods, goes_by, last_seen, moment
 from nodeagent.cli.pod_state import pod_state
 from nodeagent.cli.table import NONE, UNKNOWN, age, columns
 
@@ -85,12 +85,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _named(found: Sequence[Fetched[Any]], kind: str, names: Sequence[str]) -> Sequence[Fetched[Any]]:
-    known = {item.value.metadata.name for item in found}
-    missing = [name for name in names if name not in known]
+    def means(item: Fetched[Any], name: str) -> bool:
+        return goes_by(item.value, name) if kind == "pods" else item.value.metadata.name == name
+
+    missing = [name for name in names if not any(means(item, name) for item in found)]
     if missing:
-        there = f"there are {', '.join(sorted(known))}" if known else "there are none"
+        known = sorted({item.value.metadata.name for item in found})
+        there = f"there are {', '.join(known)}" if known else "there are none"
         raise CommandError(f"{kind} {', '.join(missing)} not found; {there}")
-    return [item for item in found if not names or item.value.metadata.name in names]
+    return [item for item in found if not names or any(means(item, name) for name in names)]
 
 
 def _as_data(found: Sequence[Fetched[Any]], *, single: bool) -> dict[str, Any]:

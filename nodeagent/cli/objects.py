@@ -34,7 +34,15 @@ def fetch_pods(client: AgentClient, namespace: str | None = None) -> list[Fetche
 
 def fetch_pod(client: AgentClient, namespace: str, name: str) -> Fetched[Pod]:
     """One pod. Raises CommandError when there is none."""
+    for pod in fetch_pods(client, namespace):
+        if goes_by(pod.value, name):
+            return pod
     return _object(client.get("api", "v1", "namespaces", namespace, "pods", name), "Pod", Pod)
+
+
+def goes_by(pod: Pod, name: str) -> bool:
+    """Whether a name means this pod: its own, or that of its manifest, to which the node's was added."""
+    return pod.metadata.name in (name, f"{name}-{pod.spec.node_name}")
 
 
 def fetch_nodes(client: AgentClient) -> list[Fetched[Node]]:

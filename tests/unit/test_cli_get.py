@@ -11,7 +11,9 @@ import yaml
 
 from nodeagent.__main__ import main
 from nodeagent.api.decode import from_builtins
-from nodeagent.api.pod import Pod
+from nodeagent.api.meta import ObjectMeta
+from nodeagent.api.pod import Pod, PodSpec
+from nodeagent.cli.objects import goes_by
 from nodeagent.cli.pod_state import pod_state
 from nodeagent.cli.table import human_duration, size
 from tests.unit.agent_server import serving
@@ -465,3 +467,10 @@ def test_ages_are_as_precise_as_people_read_them(seconds: float, text: str) -> N
 )
 def test_sizes_are_short(amount: int | None, text: str) -> None:
     assert size(amount) == text
+
+
+def test_a_static_pod_answers_to_the_name_in_its_manifest() -> None:
+    pod = Pod(metadata=ObjectMeta(name="web-n1", namespace="default"), spec=PodSpec(node_name="n1"))
+    assert goes_by(pod, "web")
+    assert goes_by(pod, "web-n1")
+    assert not goes_by(pod, "we")
