@@ -15,6 +15,7 @@ from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock, SystemClock
 from nodeagent.config import Config
 from nodeagent.eviction.configured import eviction_policy
+from nodeagent.eviction.local_storage import has_storage_limits
 from nodeagent.eviction.loop import EvictionLoop
 from nodeagent.eviction.notify import Notices
 from nodeagent.eviction.pace import Limits, Pace
@@ -292,10 +293,14 @@ class Agent:
 
     async def _reconcile(self) -> None:
         period = parse_duration(self._config.kubelet.cpu_manager_reconcile_period)
+        sync = parse_duration(self._config.kubelet.sync_frequency)
+        looked = float("-inf")
         while True:
             refresh_state_files(self._managers, self._events)
+            thorough = self._clock.monotonic() - looked >= sync
+            looked = self._clock.monotonic() if thorough else looked
             try:
-                for drift in await self._cgroups.reconcile():
+                for drift in await self._cgroups.reconcile(thorough=thorough):
                     self._events.node("CgroupRepaired", str(drift), warning=True)
             except (CgroupError, OSError) as error:
                 self._events.node("CgroupFailed", str(error), warning=True)
@@ -339,7 +344,9 @@ class Agent:
             self._node = node_object(self._facts, self._conditions, self._node, self._clock.now())
             self._decisions.save()
             self._events.forget_old()
-            await self._usage.measure_logs(self._manager.active_pods())
+            pods = self._manager.active_pods()
+            if self._turned - synced >= sync or any(map(has_storage_limits, pods)):
+                await self._usage.measure_logs(pods)
             if self._turned - synced >= sync:
                 self._manager.wake_all()
                 synced = self._turned

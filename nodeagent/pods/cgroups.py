@@ -18,6 +18,7 @@ from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.lifecycle import has_ended
 from nodeagent.resources.managers import ResourceManagers
 
+_LIMITS = frozenset(("cpu.max", "cpu.weight", "memory.max", "pids.max", "cpuset.cpus", "cpuset.mems"))
 _TIERS = (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)
 
 
@@ -130,16 +131,18 @@ class PodCgroups:
             await self._driver.remove(path)
         return tuple(orphans)
 
-    async def reconcile(self) -> tuple[Drift, ...]:
+    async def reconcile(self, *, thorough: bool) -> tuple[Drift, ...]:
         """Bring every level back to what it should hold; return what others had changed.
 
-        A value that we changed our own mind about (a shared pool that moved) is no drift.
+        A value that we changed our own mind about (a shared pool that moved) is no drift. Unless `thorough`,
+        only the limits are looked at: reading every file of a full node costs a slow machine.
         """
         await self.ensure_upper()
         drifts: list[Drift] = []
         for path, values in self._desired().items():
             try:
-                written = await self._driver.update(path, values)
+                wanted = values if thorough else {f: values[f] for f in values if f in _LIMITS}
+                written = await self._driver.update(path, wanted)
             except NoSuchCgroup:
                 # It went while we were looking: its worker sees to it.
                 continue
