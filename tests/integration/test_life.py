@@ -250,7 +250,7 @@ class TestEnds:
         assert ended["message"] == 'exec: "/no/such": stat /no/such: no such file or directory'
 
     def test_what_cannot_start_is_tried_again_with_back_off(self, node: Node) -> None:
-        node.apply("missing", pod("missing", container("/run/late")))
+        node.apply("missing", pod("missing", container("/var/tmp/late")))
 
         def waiting() -> dict[str, Any] | None:
             found = node.pod("missing")
@@ -263,14 +263,14 @@ class TestEnds:
         missing = node.wait(waiting, what="a container that waits and says why")
         assert missing is not None
         assert status_of(missing)["state"]["waiting"]["reason"] in ("CrashLoopBackOff", "RunContainerError")
-        node.run("printf '#!/bin/sh\\nexec sleep infinity\\n' >/run/late && chmod +x /run/late")
+        node.run("printf '#!/bin/sh\\nexec sleep infinity\\n' >/var/tmp/late && chmod +x /var/tmp/late")
         try:
             node.wait(
                 lambda: status_of(node.pod("missing") or missing)["state"].get("running"),
                 what="the program found at last",
             )
         finally:
-            node.run("rm /run/late")
+            node.run("rm /var/tmp/late")
 
 
 class TestContainers:
@@ -295,7 +295,8 @@ class TestContainers:
         ]
 
     def test_each_is_the_first_of_its_own_processes(self, node: Node) -> None:
-        node.apply("alone", pod("alone", shell("echo $$; ls -d /proc/[0-9]* | wc -l"), restartPolicy="Never"))
+        # Kubernetes takes "$$" for one "$".
+        node.apply("alone", pod("alone", shell("echo $$$$; ls -d /proc/[0-9]* | wc -l"), restartPolicy="Never"))
         own_pid, processes = output_of(node, node.wait_phase("alone", "Succeeded"))
         assert own_pid == "1"
         assert int(processes) <= 3

@@ -276,7 +276,7 @@ class TestUpgrade:
         where = node.run(
             "cd / && /opt/nodeagent/bin/python -c 'import nodeagent; print(*nodeagent.__path__)'"
         ).strip()
-        node.run(f"rm -rf {where}")
+        node.run(f"find {where} -mindepth 1 -maxdepth 1 ! -name __init__.py -exec rm -rf {{}} +")
         node.machine.put_project()
         node.run(f"systemctl reload {KEEPER} && systemctl restart {AGENT}", timeout=300)
         self.still_ticking(node, ticking)
