@@ -296,7 +296,8 @@ class TestContainers:
 
     def test_each_is_the_first_of_its_own_processes(self, node: Node) -> None:
         # Kubernetes takes "$$" for one "$".
-        node.apply("alone", pod("alone", shell("echo $$$$; ls -d /proc/[0-9]* | wc -l"), restartPolicy="Never"))
+        alone = shell("echo $$$$; ls -d /proc/[0-9]* | wc -l")
+        node.apply("alone", pod("alone", alone, restartPolicy="Never"))
         own_pid, processes = output_of(node, node.wait_phase("alone", "Succeeded"))
         assert own_pid == "1"
         assert int(processes) <= 3
