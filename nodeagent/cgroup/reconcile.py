@@ -9,6 +9,8 @@ from nodeagent.cgroup.values import Values, hugepage_size_bytes
 from nodeagent.hardware.cpuset import CpuSet
 
 _MAX = "max"
+# The one of the memory controller's files that counts no bytes.
+_SWITCH = "memory.oom.group"
 _UNLIMITED = float("inf")
 
 
@@ -41,7 +43,7 @@ def same(file: str, is_: str | None, should: str) -> bool:
         return is_ is not None
     if file.startswith("cpuset."):
         return CpuSet.parse(is_) == CpuSet.parse(should)
-    if file.startswith("memory.") and should.isdecimal() and is_.isdecimal():
+    if file.startswith("memory.") and file != _SWITCH and should.isdecimal() and is_.isdecimal():
         return int(is_) == int(should) // PAGESIZE * PAGESIZE
     if file.startswith("hugetlb.") and should.isdecimal() and is_.isdecimal():
         size = hugepage_size_bytes(file)

@@ -80,6 +80,7 @@ class TestDrift:
             ("pod", "cpu.max", "7000 100000"),
             ("pod", "memory.max", "max"),
             ("container", "memory.max", str(40 << 20)),
+            ("container", "memory.oom.group", "0"),
             ("qos", "cpu.weight", "9000"),
             ("kubepods", "pids.max", "max"),
         ],
@@ -134,11 +135,11 @@ class TestService:
         shared_node.wait_gone("besteffort")
         shared_node.wait(lambda: status() == "2 of 2 pods running", timeout=60, what="the status line")
 
-    def test_the_journal_has_the_pods_fields(self, shared_node: Node, pods: dict[str, Pod]) -> None:
-        meta = pods["burstable"]["metadata"]
-        query = f"journalctl --no-pager -o json -u {AGENT} POD_NAME={meta['name']}"
-        lines = shared_node.run(f"{query} POD_UID={meta['uid']}").splitlines()
-        entries = [json.loads(line) for line in lines]
+    def test_the_journal_has_the_pods_fields(self, shared_node: Node) -> None:
+        shared_node.apply("diarist", pod("diarist"))
+        meta = shared_node.wait_phase("diarist", "Running")["metadata"]
+        query = f"journalctl --no-pager -o json -u {AGENT} POD_NAME={meta['name']} POD_UID={meta['uid']}"
+        entries = [json.loads(line) for line in shared_node.run(query).splitlines()]
         started = [entry for entry in entries if entry.get("EVENT_REASON") == "Started"]
         assert len(started) == 1
         assert started[0]["POD_NAMESPACE"] == "default"

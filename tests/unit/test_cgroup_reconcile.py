@@ -34,6 +34,7 @@ def test_the_kernels_own_spelling_is_no_difference(file: str, is_: str, should: 
         ("memory.max", "max", "4096"),
         ("memory.max", "8192", "4096"),
         ("memory.low", "0", "4096"),
+        ("memory.oom.group", "0", "1"),
         ("hugetlb.2MB.max", "max", "0"),
         ("cpuset.cpus", "", "0"),
         ("cpuset.cpus", "0-3", "0-2"),
