@@ -80,7 +80,6 @@ class TestDrift:
             ("pod", "cpu.max", "7000 100000"),
             ("pod", "memory.max", "max"),
             ("container", "memory.max", str(40 << 20)),
-            ("container", "memory.oom.group", "0"),
             ("qos", "cpu.weight", "9000"),
             ("kubepods", "pids.max", "max"),
         ],
