@@ -150,7 +150,7 @@ def settled(node: Node, wanted: set[str]) -> None:
 
 class TestKilled:
     def test_at_random_instants(self, node: Node) -> None:
-        kill_at_random_instants(node, rounds=8, seed=time.time_ns() % 100_000)
+        kill_at_random_instants(node, rounds=4, seed=time.time_ns() % 100_000)
 
     @pytest.mark.soak
     def test_at_many_random_instants(self, node: Node) -> None:
