@@ -45,7 +45,12 @@ class SystemdDriver:
         try:
             await self._bus.start_transient(unit, properties)
         except UnitExists:
-            # A scope that failed keeps its name on an old systemd. One that runs refuses again.
+            # An agent that died between the scope and its container leaves the scope, which systemd may never
+            # see to be empty; one that failed keeps its name on an old systemd. One with processes is in use.
+            if self._tree.populated(path):
+                raise
+            with suppress(NoSuchUnit):
+                await self._bus.stop(unit)
             await self._bus.reset_failed(unit)
             await self._bus.start_transient(unit, properties)
         if pid not in self._tree.processes(path):
