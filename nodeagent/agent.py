@@ -52,8 +52,8 @@ from nodeagent.pods.recovery import (
     report_displaced,
     report_state_files,
 )
+from nodeagent.pods.services import Refusal, Services
 from nodeagent.pods.usage import UsageReader
-from nodeagent.pods.worker import Refusal, Services
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
 from nodeagent.scheduling.fit import NodeView

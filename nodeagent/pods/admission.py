@@ -11,9 +11,9 @@ from nodeagent.eviction.admission import refuse
 from nodeagent.eviction.manager import Policy
 from nodeagent.eviction.signals import Condition
 from nodeagent.pods.decisions import AdmissionRecord
+from nodeagent.pods.services import Refusal
 from nodeagent.pods.unsupported import REASON as UNSUPPORTED
 from nodeagent.pods.unsupported import unsupported
-from nodeagent.pods.worker import Refusal
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.scheduling.fit import Comparison, NodeView, fit
 

@@ -9,8 +9,9 @@ import msgspec
 from nodeagent.api.pod import Pod
 from nodeagent.pods.lifecycle import has_ended
 from nodeagent.pods.record import CONTENT_HASH, KIND, Failure, PodRecord, decode
+from nodeagent.pods.services import Services
 from nodeagent.pods.status import terminated_state
-from nodeagent.pods.worker import PodWorker, Services
+from nodeagent.pods.worker import PodWorker
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.store import Store
 

@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,14 +13,10 @@ from nodeagent.api.pod import Container, Pod, PodStatus
 from nodeagent.api.qos import oom_score_adj
 from nodeagent.api.resources import is_restartable_init
 from nodeagent.cgroup.errors import CgroupError
-from nodeagent.clock import Clock
 from nodeagent.pods import lifecycle, status
-from nodeagent.pods.cgroups import PodCgroups
-from nodeagent.pods.containers import ContainerRecords, forget_pod
-from nodeagent.pods.events import EventRecorder
-from nodeagent.pods.launch import LaunchError, LaunchSettings, container_id, container_spec, pod_log_directory
+from nodeagent.pods.containers import forget_pod
+from nodeagent.pods.launch import LaunchError, container_id, container_spec, pod_log_directory
 from nodeagent.pods.lifecycle import Plan, Start, has_ended
-from nodeagent.pods.observer import PodObserver
 from nodeagent.pods.record import (
     KIND,
     Failure,
@@ -31,43 +26,16 @@ from nodeagent.pods.record import (
     may_retry,
     retry_delay_seconds,
 )
+from nodeagent.pods.services import Services
 from nodeagent.pods.unsupported import unsupported
-from nodeagent.runtime.process import ProcessRuntime, RuntimeFault, StartError
+from nodeagent.runtime.process import RuntimeFault, StartError
 from nodeagent.runtime.spec import ContainerRecord
-from nodeagent.store import Store, StoreError
+from nodeagent.store import StoreError
 
 DEFAULT_GRACE_SECONDS = 30
 # A step that failed (a busy cgroup, a keeper that restarts) is tried again after this, doubling.
 FIRST_RETRY_SECONDS = 0.5
 LONGEST_RETRY_SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a pod may not run here now."""
-
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What every worker shares."""
-
-    clock: Clock
-    runtime: ProcessRuntime
-    cgroups: PodCgroups
-    store: Store
-    events: EventRecorder
-    launch: LaunchSettings
-    memory_capacity_bytes: int
-    longest_backoff_seconds: float
-    admit: Callable[[Pod], Pod | Refusal]
-    starting: Callable[[Pod, str], None]
-    release: Callable[[str], None]
-    may_return: Callable[[], bool]
-    records: ContainerRecords
-    observer: PodObserver
 
 
 @dataclass(slots=True)

@@ -17,8 +17,8 @@ from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.topology import parse_short
 from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.decisions import AdmissionRecord
+from nodeagent.pods.services import Refusal
 from nodeagent.pods.unsupported import Unsupported, unsupported
-from nodeagent.pods.worker import Refusal
 from nodeagent.resources.managers import ManagerSettings, ResourceManagers
 from nodeagent.scheduling.fit import NodeView
 

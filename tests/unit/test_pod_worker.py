@@ -17,7 +17,8 @@ from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.launch import LaunchSettings
 from nodeagent.pods.manager import stored_records
 from nodeagent.pods.record import Failure, PodRecord
-from nodeagent.pods.worker import PodWorker, Refusal, Services
+from nodeagent.pods.services import Refusal, Services
+from nodeagent.pods.worker import PodWorker
 from nodeagent.runtime.process import StartError
 from nodeagent.runtime.spec import ContainerRecord, ContainerSpec
 from nodeagent.store import Store
