@@ -19,9 +19,11 @@ SETTLE_SECONDS = 30
 UNITS = ("nodeagent.service", "nodeagent-keeper.service")
 SLICE = f"{CGROUP_ROOT}/nodeagent.slice"
 EVERYTHING = ("/metrics", "/metrics/cadvisor", "/metrics/resource", "/pods", "/stats/summary", "/configz")
-# What is seen from outside: asked in the machine itself, whose clock all times are taken from.
+# What is seen from outside: asked in the machine itself, whose clock all times are taken from, seldom enough
+# not to be in the way.
 COUNT_RUNNING = """curl -s http://127.0.0.1:10255/pods | grep -o '"phase":"Running"' | wc -l"""
-COUNT_SLICES = f"find {CGROUP_ROOT}/kubepods.slice -name '*-pod*.slice' | wc -l"
+COUNT_SLICES = f"set -- {CGROUP_ROOT}/kubepods.slice/*/*-pod*.slice; [ ! -e $1 ] && echo 0 || echo $#"
+POLL_SECONDS = 0.4
 NOW = "cut -d' ' -f1 /proc/uptime"
 
 
@@ -55,7 +57,7 @@ def cpu_seconds(node: Node) -> dict[str, float]:
 
 def seconds_until(node: Node, begin: str, count: str, wanted: int) -> float:
     """Run `begin` in the machine and return how long it takes until `count` prints `wanted`."""
-    script = f"{NOW}; {begin}; until [ $({count}) = {wanted} ]; do sleep 0.2; done; {NOW}"
+    script = f"{NOW}; {begin}; until [ $({count}) = {wanted} ]; do sleep {POLL_SECONDS}; done; {NOW}"
     began, ended = node.run(script, timeout=300).split()
     return float(ended) - float(began)
 
