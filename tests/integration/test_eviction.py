@@ -151,6 +151,7 @@ def counted(node: Node) -> float:
     return float(found[0]) if found else 0.0
 
 
+@pytest.mark.soak
 class TestProcesses:
     @pytest.fixture
     def kubelet_config(self) -> dict[str, Any]:
