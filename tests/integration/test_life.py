@@ -294,7 +294,6 @@ class TestContainers:
             f"hello world, $(NOBODY) and $(WHO); /usr/share; 1234:2345; {name}; {name}; {name}"
         ]
 
-    @pytest.mark.soak
     def test_each_is_the_first_of_its_own_processes(self, node: Node) -> None:
         # Kubernetes takes "$$" for one "$".
         alone = shell("echo $$$$; ls -d /proc/[0-9]* | wc -l")
