@@ -22,7 +22,7 @@ while not os.path.exists({SATED!r}):
     time.sleep(%s)
 time.sleep(1e6)
 """
-TRANSITION_SECONDS = 20
+TRANSITION_SECONDS = 15
 PIDS_LEFT = 150
 THREADS_MAX = "/proc/sys/kernel/threads-max"
 CUE = "/run/cue"
@@ -151,7 +151,6 @@ def counted(node: Node) -> float:
     return float(found[0]) if found else 0.0
 
 
-@pytest.mark.soak
 class TestProcesses:
     @pytest.fixture
     def kubelet_config(self) -> dict[str, Any]:

@@ -203,7 +203,7 @@ class TestDrivers:
         },
     }
 
-    @pytest.fixture(params=["systemd", pytest.param("cgroupfs", marks=pytest.mark.soak)])
+    @pytest.fixture(params=["systemd", "cgroupfs"])
     def kubelet_config(self, request: pytest.FixtureRequest) -> dict[str, Any]:
         return {"cgroupDriver": request.param, "podPidsLimit": 100}
 
