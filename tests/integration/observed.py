@@ -119,3 +119,8 @@ def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def memory_total_bytes(node: Node) -> int:
     return 1024 * int(node.run("awk '/^MemTotal/ {print $2}' /proc/meminfo"))
+
+
+def kernel_kills(node: Node) -> int:
+    """How often the kernel's OOM killer acted since the machine booted."""
+    return int(node.run("awk '/^oom_kill / {print $2}' /proc/vmstat"))

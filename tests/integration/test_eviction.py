@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from tests.integration.node import Node
-from tests.integration.observed import Pod, condition, events, node_status, processes_of, status_of
+from tests.integration.observed import (
+    Pod,
+    condition,
+    events,
+    kernel_kills,
+    node_status,
+    processes_of,
+    status_of,
+)
 from tests.integration.workload import Manifest, container, of_each_class, pod
 
 pytestmark = pytest.mark.shape("small")
@@ -34,11 +42,6 @@ MEMORY_MESSAGE = re.compile(
 
 def memory_hog(name: str, pause_seconds: float, **spec: Any) -> Manifest:
     return pod(name, container("python3", "-c", GROWING % pause_seconds), **spec)
-
-
-def kernel_kills(node: Node) -> int:
-    """How often the kernel's OOM killer acted since the machine booted."""
-    return int(node.run("awk '/^oom_kill / {print $2}' /proc/vmstat"))
 
 
 def pressure(node: Node, kind: str) -> str:
