@@ -24,8 +24,10 @@ from nodevm.shapes import SHAPES, Shape
 SETTLE_SECONDS = 300
 OVERLAY_NEEDS_BYTES = 700 << 20
 GUEST_METRICS_PORT = 30255
+# panic: an emulated kernel on a crowded host can fault while it boots; it starts again, not stands still.
 KERNEL_COMMAND_LINE = (
-    "root=/dev/vda rw console=ttyS0 loglevel=6 net.ifnames=0 fsck.mode=skip mitigations=off audit=0 psi=1"
+    "root=/dev/vda rw console=ttyS0 loglevel=6 net.ifnames=0 fsck.mode=skip mitigations=off audit=0 psi=1 "
+    "panic=5"
 )
 
 
