@@ -299,12 +299,12 @@ class Agent:
             refresh_state_files(self._managers, self._events)
             thorough = self._clock.monotonic() - looked >= sync
             looked = self._clock.monotonic() if thorough else looked
+            self._reconcile_now.clear()
             try:
                 for drift in await self._cgroups.reconcile(thorough=thorough):
                     self._events.node("CgroupRepaired", str(drift), warning=True)
             except (CgroupError, OSError) as error:
                 self._events.node("CgroupFailed", str(error), warning=True)
-            self._reconcile_now.clear()
             try:
                 async with asyncio.timeout(period):
                     await self._reconcile_now.wait()
@@ -377,8 +377,10 @@ class Agent:
         return answer
 
     def _release(self, pod_uid: str) -> None:
+        shared = self._managers.shared_pool
         self._admission.release(pod_uid)
-        self._reconcile_now.set()
+        if self._managers.shared_pool != shared:
+            self._reconcile_now.set()
 
     def _set_conditions(self, conditions: frozenset[Condition]) -> None:
         self._conditions = conditions

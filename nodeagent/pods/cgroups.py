@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from nodeagent.api.pod import Container, Pod
 from nodeagent.api.qos import QOSClass, qos_class
@@ -65,6 +66,7 @@ class PodCgroups:
         self._upper_lock = asyncio.Lock()
         self._written: dict[str, Values] = {}
         self._slices: dict[str, str] = {}
+        self._computed: dict[str, tuple[object, Values]] = {}
 
     def slice(self, pod: Pod) -> str:
         """Return the pod's slice; a pod's class never changes."""
@@ -112,6 +114,8 @@ class PodCgroups:
     async def remove_pod(self, pod: Pod) -> None:
         """Kill what is left of the pod and remove its cgroups; raises StuckCgroup."""
         path = self.slice(pod)
+        for level in [each for each in self._computed if f"{each}/".startswith(f"{path}/")]:
+            del self._computed[level]
         self._written.pop(path, None)
         self._slices.pop(pod.metadata.uid, None)
         if self.tree.exists(path):
@@ -161,24 +165,49 @@ class PodCgroups:
 
     def _upper_values(self) -> dict[str, Values]:
         pods = tuple(self._active_pods())
-        upper = {self.layout.kubepods: node_values(self._kubepods_resources, pods, self._settings)}
+        specs = tuple(pod.spec for pod in pods)
+        kubepods = self.layout.kubepods
+        upper = {
+            kubepods: self._unless_known(
+                kubepods, specs, lambda: node_values(self._kubepods_resources, pods, self._settings)
+            )
+        }
         for tier in _TIERS:
-            upper[self.layout.qos(tier)] = qos_values(tier, pods, self._settings)
+            path = self.layout.qos(tier)
+            upper[path] = self._unless_known(path, specs, partial(qos_values, tier, pods, self._settings))
         return upper
 
     def _pod_values(self, pod: Pod) -> Values:
-        return pod_values(pod, self._settings, exclusive_cpus=self._managers.has_exclusive_cpus(pod))
+        exclusive = self._managers.has_exclusive_cpus(pod)
+        return self._unless_known(
+            self.slice(pod),
+            (pod.spec, exclusive),
+            lambda: pod_values(pod, self._settings, exclusive_cpus=exclusive),
+        )
 
     def _container_values(self, pod: Pod, container: Container) -> Values:
         uid, name = pod.metadata.uid, container.name
-        return container_values(
-            pod,
-            container,
-            self._settings,
-            cpus=self._managers.container_cpus(uid, name),
-            mems=self._managers.container_mems(uid, name),
-            exclusive=self._managers.is_exclusive(uid, name),
+        cpus, mems = self._managers.container_cpus(uid, name), self._managers.container_mems(uid, name)
+        exclusive = self._managers.is_exclusive(uid, name)
+        return self._unless_known(
+            f"{self.slice(pod)}/{name}",
+            (pod.spec, cpus, mems, exclusive),
+            lambda: container_values(
+                pod, container, self._settings, cpus=cpus, mems=mems, exclusive=exclusive
+            ),
         )
+
+    def _unless_known(self, level: str, inputs: object, compute: Callable[[], Values]) -> Values:
+        """Return a level's values, computed again only when what they follow from has changed.
+
+        A pod's spec stays the same object for as long as nobody changes it, so that comparing costs nothing.
+        """
+        known = self._computed.get(level)
+        if known is not None and known[0] == inputs:
+            return known[1]
+        values = compute()
+        self._computed[level] = (inputs, values)
+        return values
 
     def _desired(self) -> dict[str, Values]:
         """Return what every level that exists should hold, parents before children."""
