@@ -17,6 +17,7 @@ from nodeagent.api.typed import decode_hook
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.clock import Clock
 from nodeagent.config import Config
+from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology
 from nodeagent.metrics.instruments import Instruments
 from nodeagent.metrics.source import AgentState, MeteredCgroup
@@ -27,6 +28,7 @@ from nodeagent.pods.lifecycle import has_ended
 from nodeagent.pods.manager import PodManager
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.spec import ContainerRecord
+from nodeagent.server.snapshot import RESERVED
 from nodeagent.server.view import DecisionQuery, HealthCheck
 from nodeagent.stats.summary import Summary
 from nodeagent.store import Store
@@ -78,6 +80,14 @@ class AgentView:
     def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
         kind = Kind(query.kind) if query.kind else None
         return self.decision_log.page(before, limit, kind=kind, pod=query.pod)
+
+    def cpu_owners(self) -> Mapping[str, CpuSet]:
+        owners = {RESERVED: self.managers.reserved_cpus}
+        for pod in self.manager.active_pods():
+            meta = pod.metadata
+            for container, cpus in self.managers.exclusive_cpus(meta.uid).items():
+                owners[f"{meta.namespace}/{meta.name}/{container}"] = cpus
+        return owners
 
     async def summary(self, only_cpu_and_memory: bool) -> Summary:
         pods = self.manager.active_pods()

@@ -14,10 +14,10 @@ from nodeagent.cli.common import CommandError
 from nodeagent.cli.decisions import FetchedDecision, fetch_decisions
 from nodeagent.cli.explain_eviction import eviction_text
 from nodeagent.cli.live_limits import LiveLimits, limit_sentences, limits_data, read_limits
-from nodeagent.cli.live_tree import LiveCgroup
 from nodeagent.cli.objects import Fetched, fetch_pods, goes_by
 from nodeagent.cli.table import age
 from nodeagent.pods.decisions import AdmissionRecord
+from nodeagent.stats.live_tree import LiveCgroup
 
 INDENT = "  "
 

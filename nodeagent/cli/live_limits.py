@@ -12,8 +12,8 @@ from nodeagent.cgroup.files import CgroupTree
 from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cli.amounts import amount_text
 from nodeagent.cli.client import AgentClient
-from nodeagent.cli.live_tree import MACHINE, Bound, LiveCgroup, bound_place, read_machine, read_tree
 from nodeagent.stats.kernel_files import parse_flat_keyed
+from nodeagent.stats.live_tree import MACHINE, Bound, LiveCgroup, bound_place, read_machine, read_tree
 
 _PLACES = {"self": "itself", "pod": "its pod", MACHINE: "the machine"}
 

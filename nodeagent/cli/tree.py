@@ -13,10 +13,10 @@ from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cli.client import AgentClient, AgentUnreachable
 from nodeagent.cli.common import CommandError, add_output_option, print_data, warn
 from nodeagent.cli.get import add_server_options
-from nodeagent.cli.live_tree import LiveCgroup, bound_place, read_machine, read_tree, with_cpu_rate
 from nodeagent.cli.objects import fetch_pods
 from nodeagent.cli.settings import add_config_option, checked_config
 from nodeagent.cli.table import columns, size
+from nodeagent.stats.live_tree import LiveCgroup, bound_place, read_machine, read_tree, with_rates
 
 HELP = "show the live cgroup tree: values, usage, and which limit binds"
 EXAMPLES = """
@@ -78,7 +78,7 @@ def _measured(tree: CgroupTree, layout: CgroupLayout, proc_root: Path, seconds: 
         return levels
     started = time.monotonic()
     time.sleep(seconds)
-    return with_cpu_rate(levels, read_tree(tree, layout, machine), time.monotonic() - started)
+    return with_rates(levels, read_tree(tree, layout, machine), time.monotonic() - started)
 
 
 def _pods(server: str) -> Sequence[Pod]:

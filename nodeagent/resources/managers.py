@@ -168,6 +168,10 @@ class ResourceManagers:
     def is_exclusive(self, pod_uid: str, container: str) -> bool:
         return self._cpus.state.cpus_of(pod_uid, container) is not None
 
+    def exclusive_cpus(self, pod_uid: str) -> Mapping[str, CpuSet]:
+        """Return the CPUs that are a pod's own and online, by container."""
+        return self._cpus.visible.assignments.get(pod_uid, {})
+
     def has_exclusive_cpus(self, pod: Pod) -> bool:
         return pod.metadata.uid in self._cpus.state.assignments
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from nodeagent.server.dashboard import Dashboard
 from nodeagent.server.decisions import DecisionEndpoints
 from nodeagent.server.health import HealthChecks
 from nodeagent.server.kubelet import KubeletEndpoints
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 60
 _BODY_BYTES = 64 * 1024
+# nginx's code, for the access log only: nobody is there to read it.
+_CLIENT_WENT_AWAY = 499
 
 
 def create_app(view: ServerView) -> web.Application:
@@ -31,6 +34,7 @@ def create_app(view: ServerView) -> web.Application:
     health.add_routes(app)
     KubeletEndpoints(view, health).add_routes(app)
     DecisionEndpoints(view).add_routes(app)
+    Dashboard(view).add_routes(app)
     add_rest_routes(app, view)
     return app
 
@@ -54,5 +58,8 @@ def answered_within(seconds: float) -> "Middleware":
             logger.warning("%s %s: not answered within %g s, cut off", request.method, request.path, seconds)
             request.protocol.force_close()
             raise web.HTTPGatewayTimeout from None
+        except ConnectionResetError:
+            # The client went away in the middle of its answer, which is its own affair.
+            return web.Response(status=_CLIENT_WENT_AWAY)
 
     return middleware

@@ -8,6 +8,7 @@ from nodeagent.api.event import Event
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
 from nodeagent.config import Config
+from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.metrics.source import MetricsSource
 from nodeagent.stats.summary import Summary
 
@@ -54,6 +55,10 @@ class ServerView(Protocol):
 
     def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
         """Decisions with numbers below `before`, newest first: number and JSON."""
+        ...
+
+    def cpu_owners(self) -> Mapping[str, CpuSet]:
+        """The CPUs that are not shared, by whose they are: `reserved`, or namespace/pod/container."""
         ...
 
     async def summary(self, only_cpu_and_memory: bool) -> Summary:

@@ -11,6 +11,7 @@ from nodeagent.api.pod import Container, Pod, PodSpec
 from nodeagent.api.references import ObjectReference
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.config import Config
+from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology, parse_short
 from nodeagent.metrics.instruments import Instruments
 from nodeagent.metrics.source import AgentState, MeteredCgroup
@@ -170,6 +171,9 @@ class ShownNode:
             if number < before and query.kind in (None, kind) and query.pod in (None, pod)
         ]
         return found[:limit]
+
+    def cpu_owners(self) -> Mapping[str, CpuSet]:
+        return {"reserved": CpuSet.parse("0"), "shop/web/main": CpuSet.parse("2-3")}
 
     async def summary(self, only_cpu_and_memory: bool) -> Summary:
         self.asked_for_short_summary.append(only_cpu_and_memory)

@@ -35,6 +35,8 @@ class Usage:
     memory_bytes: int | None = None
     pids: int | None = None
     throttled_usec: int | None = None
+    periods: int | None = None
+    throttled_periods: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class LiveCgroup:
     values: Mapping[str, str]
     usage: Usage
     cpu_milli: int | None = None
+    throttled_share: float | None = None
     bounds: Mapping[str, Bound] = field(default_factory=dict)
 
 
@@ -112,11 +115,17 @@ def bound_place(level: LiveCgroup, bound: Bound, layout: CgroupLayout) -> str:
     return bound.path.rpartition("/")[2].removesuffix(".slice")
 
 
-def with_cpu_rate(before: list[LiveCgroup], after: list[LiveCgroup], seconds: float) -> list[LiveCgroup]:
-    """The later reading, with the millicores used between the two."""
-    earlier = {level.path: level.usage.cpu_usec for level in before}
+def with_rates(before: list[LiveCgroup], after: list[LiveCgroup], seconds: float) -> list[LiveCgroup]:
+    """The later reading, with the millicores used between the two and the share of periods held back."""
+    earlier = {level.path: level.usage for level in before}
     return [
-        replace(level, cpu_milli=_rate(earlier.get(level.path), level.usage.cpu_usec, seconds))
+        replace(
+            level,
+            cpu_milli=_rate(then.cpu_usec, level.usage.cpu_usec, seconds),
+            throttled_share=_throttled(then, level.usage),
+        )
+        if (then := earlier.get(level.path)) is not None
+        else level
         for level in after
     ]
 
@@ -125,6 +134,12 @@ def _rate(before: int | None, after: int | None, seconds: float) -> int | None:
     if before is None or after is None or seconds <= 0:
         return None
     return round((after - before) / (1000 * seconds))
+
+
+def _throttled(before: Usage, after: Usage) -> float | None:
+    periods = (after.periods or 0) - (before.periods or 0)
+    throttled = (after.throttled_periods or 0) - (before.throttled_periods or 0)
+    return throttled / periods if periods > 0 else None
 
 
 def _read(tree: CgroupTree, layout: CgroupLayout, path: str, above: Mapping[str, Bound]) -> LiveCgroup:
@@ -136,6 +151,8 @@ def _read(tree: CgroupTree, layout: CgroupLayout, path: str, above: Mapping[str,
         memory_bytes=parse_limit(tree.read(path, "memory.current")),
         pids=parse_limit(tree.read(path, "pids.current")),
         throttled_usec=stat.get("throttled_usec"),
+        periods=stat.get("nr_periods"),
+        throttled_periods=stat.get("nr_throttled"),
     )
     bounds = dict(above)
     for name, own in _own_bounds(path, values, usage):
