@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+# The port "discard": on a test machine nothing listens there, and nobody is given it by chance.
+NOBODY = "http://127.0.0.1:9"
+
 
 @contextmanager
 def serving(answers: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from nodeagent.api.quantity import Quantity
 from nodeagent.hardware.topology import read_topology
 from nodeagent.resources.device_manager import Device, DeviceResource
 from nodeagent.resources.managers import ManagerSettings, ResourceManagers
-from tests.unit.agent_server import serving
+from tests.unit.agent_server import NOBODY, serving
 from tests.unit.resource_pods import container, pod
 
 CONFIG = """
@@ -21,7 +21,6 @@ reservedSystemCPUs: "0"
 cpuManagerReconcilePeriod: 7s
 """
 SETTINGS = ManagerSettings(cpu_manager_policy="static", node_reservation={"cpu": Quantity.parse("1")})
-NOBODY = "http://127.0.0.1:9"
 
 
 class Station:

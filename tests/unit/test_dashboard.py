@@ -1,5 +1,6 @@
 """The dashboard: what it is told, and what a browser makes of it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from nodeagent.server.app import create_app
 from nodeagent.server.dashboard import MOST_STREAMS, Feed
 from nodeagent.server.view import DecisionQuery
+from nodeagent.stats.live_tree import LiveCgroup, Usage, with_rates
 from tests.unit.browser import CHROMIUM, browser
 from tests.unit.shown_node import WEB, WEB_MAIN, ShownNode, cgroup_files, make_pod, write_cgroup
 
@@ -20,7 +22,7 @@ NASTY = "<img src=x onerror=alert(1)>"
 
 
 class TickingClock:
-    """A second passes whenever somebody sleeps, and then as long as was slept."""
+    """Time passes as long as somebody sleeps, and nobody has to wait for it."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -33,6 +35,7 @@ class TickingClock:
 
     async def sleep(self, seconds: float) -> None:
         self.time += seconds
+        await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -82,23 +85,16 @@ async def test_every_cpu_has_an_owner(client: Client) -> None:
     assert cpus == {0: "reserved", 1: "shared", 2: "shop/web/main", 3: "shop/web/main"}
 
 
-async def test_rates_are_those_since_the_snapshot_before(node: ShownNode, client: Client) -> None:
-    async with client.get("/dashboard/events") as stream:
-        found: list[dict[str, Any]] = []
-        async for line in stream.content:
-            if not line.startswith(b"data: "):
-                continue
-            found.append(level(json.loads(line.removeprefix(b"data: ")), WEB_MAIN))
-            if len(found) > 1 and found[-1]["used"]["cpu"]:
-                break
-            # a second of one CPU, and 30 of 40 more periods held back
-            files = cgroup_files(usage_usec=3_500_000, quota="50000")
-            files["cpu.stat"] = files["cpu.stat"].replace("nr_periods 40", "nr_periods 80")
-            files["cpu.stat"] = files["cpu.stat"].replace("nr_throttled 10", "nr_throttled 40")
-            write_cgroup(node.cgroup_root, WEB_MAIN, files)
-    # snapshots are two seconds apart: one second of work in two is 500 millicores
-    assert found[-1]["used"]["cpu"] == 500
-    assert found[-1]["throttled"] == 0.75
+def test_rates_are_those_between_two_readings() -> None:
+    before = [LiveCgroup("a", "pod", {}, Usage(cpu_usec=2_500_000, periods=40, throttled_periods=10))]
+    after = [
+        LiveCgroup("a", "pod", {}, Usage(cpu_usec=3_500_000, periods=80, throttled_periods=40)),
+        LiveCgroup("new", "pod", {}, Usage(cpu_usec=1)),
+    ]
+    known, new = with_rates(before, after, seconds=2.0)
+    # one second of work in two; 30 of 40 periods held back
+    assert (known.cpu_milli, known.throttled_share) == (500, 0.75)
+    assert (new.cpu_milli, new.throttled_share) == (None, None)
 
 
 async def test_one_reading_serves_all_and_earns_a_rest() -> None:
