@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
+from nodeagent.api.decode import from_json
 from nodeagent.api.event import Event
 from nodeagent.api.meta import parse_time
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
 from nodeagent.api.qos import QOSClass, is_static
-from nodeagent.api.typed import decode_hook
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.clock import Clock
 from nodeagent.config import Config
@@ -75,7 +73,7 @@ class AgentView:
         return [pod for pod in self.manager.pods() if self._live(pod)]
 
     def events(self) -> Sequence[Event]:
-        return [msgspec.json.decode(body, type=Event, dec_hook=decode_hook) for body in self.store.events()]
+        return [from_json(body, Event) for body in self.store.events()]
 
     def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
         kind = Kind(query.kind) if query.kind else None

@@ -1,7 +1,7 @@
 """Manifests to objects and back: every kind that this node knows, decoded strictly."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,9 +22,12 @@ __all__ = [
     "decode_hook",
     "encode_hook",
     "from_builtins",
+    "from_json",
     "to_builtins",
     "to_json",
 ]
+
+T = TypeVar("T", bound=ApiObject)
 
 # apiVersion and kind.
 Kind = tuple[str, str]
@@ -60,6 +63,12 @@ def decode_documents(data: bytes, source: str) -> list[Any]:
         else:
             results.extend(_Expansion(source, index).objects(document.value, "", None))
     return results
+
+
+def from_json(data: bytes, type: type[T]) -> T:
+    """Return one object that was written out by `to_json`; raises InvalidObject or msgspec.DecodeError."""
+    plain = msgspec.json.decode(data, type=dict[str, Any])
+    return from_builtins({k: part for k, part in plain.items() if k not in ("apiVersion", "kind")}, type)
 
 
 def to_builtins(value: ApiObject) -> dict[str, Any]:

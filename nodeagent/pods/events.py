@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from nodeagent.api.decode import from_json, to_json
 from nodeagent.api.event import Event, EventSource, ObjectReference
 from nodeagent.api.meta import ObjectMeta, format_time
 from nodeagent.api.pod import Pod
@@ -68,13 +69,14 @@ class EventRecorder:
         stamp = format_time(now)
         identity = f"{about.kind}/{about.namespace}/{about.name}/{about.uid}/{reason}/{message}/{warning}"
         key = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        namespace, name = about.namespace or "default", f"{about.name}.{key}"
         try:
-            stored = self._store.event(key)
-            before = msgspec.json.decode(stored, type=Event) if stored else None
+            stored = self._store.event(namespace, name)
+            before = from_json(stored, Event) if stored else None
             event = Event(
                 metadata=ObjectMeta(
-                    name=f"{about.name}.{key}",
-                    namespace=about.namespace or "default",
+                    name=name,
+                    namespace=namespace,
                     uid=key,
                     annotations=dict(annotations),
                     creation_timestamp=before.metadata.creation_timestamp if before else stamp,
@@ -88,7 +90,12 @@ class EventRecorder:
                 last_timestamp=stamp,
                 count=(before.count or 0) + 1 if before else 1,
             )
-            self._store.put_event(key, msgspec.json.encode(event), now)
+            self._store.put_event(namespace, name, lambda version: _body(event, version), now)
         except StoreError as error:
             # The journal has the event already; a full disk must not stop what the event is about.
             logger.error("event not stored: %s", error)
+
+
+def _body(event: Event, version: int) -> bytes:
+    metadata = msgspec.structs.replace(event.metadata, resource_version=str(version))
+    return to_json(msgspec.structs.replace(event, metadata=metadata))

@@ -61,11 +61,11 @@ def test_directory_that_cannot_hold_a_database_is_a_sentence(tmp_path: Path) -> 
 def test_events_are_forgotten_after_an_hour(tmp_path: Path) -> None:
     store = Store(tmp_path / "nodeagent.db")
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    store.put_event("old", b"old", start)
-    store.put_event("new", b"new", start + timedelta(minutes=61))
+    store.put_event("default", "old", lambda _: b"old", start)
+    store.put_event("default", "new", lambda _: b"new", start + timedelta(minutes=61))
     store.forget_old_events(start + timedelta(minutes=61))
     assert store.events() == [b"new"]
-    assert store.event("old") is None
+    assert store.event("default", "old") is None
     store.close()
 
 

@@ -1,0 +1,66 @@
+"""The stored policies as admission wants them, kept decoded: every admission asks for them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from nodeagent.admission.policies import Policies
+from nodeagent.api.admission_configuration import LimitedResource
+from nodeagent.cluster import codec
+from nodeagent.cluster.kinds import LIMIT_RANGE, PRIORITY_CLASS, RESOURCE_QUOTA, Kind
+from nodeagent.store import Change, Key, Resources
+
+_KINDS = {kind.resource: kind for kind in (LIMIT_RANGE, PRIORITY_CLASS, RESOURCE_QUOTA)}
+
+
+class StoredPolicies:
+    """LimitRanges, ResourceQuotas and PriorityClasses by key; follows every change."""
+
+    def __init__(self, resources: Resources) -> None:
+        self.limited_resources: tuple[LimitedResource, ...] = ()
+        """What may only be used under a quota: from the AdmissionConfiguration beside the manifests."""
+        self._items: dict[str, dict[Key, Any]] = {name: {} for name in _KINDS}
+        self._current: Policies | None = None
+        for resource, kind in _KINDS.items():
+            for key, body in resources.page(resource):
+                self._items[resource][key] = codec.stored(kind, body)
+        resources.listeners.append(self._changed)
+
+    def current(self) -> Policies:
+        """Return all policies as they are stored."""
+        if self._current is None:
+            self._current = Policies(
+                priority_classes=self._all(PRIORITY_CLASS),
+                limit_ranges=self._all(LIMIT_RANGE),
+                quotas=self._all(RESOURCE_QUOTA),
+            )
+        return replace(self._current, limited_resources=self.limited_resources)
+
+    def _all(self, kind: Kind) -> tuple[Any, ...]:
+        items = self._items[kind.resource]
+        return tuple(items[key] for key in sorted(items))
+
+    def _changed(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            kind = _KINDS.get(change.key.resource)
+            if kind is None:
+                continue
+            self._current = None
+            if change.type == "DELETED":
+                self._items[kind.resource].pop(change.key, None)
+            else:
+                self._items[kind.resource][change.key] = codec.stored(kind, change.body)
+
+
+def combined(first: Policies, second: Policies) -> Policies:
+    """Return the policies of two sources; where both name a PriorityClass, the first source's counts."""
+    known = {each.metadata.name for each in first.priority_classes}
+    return Policies(
+        priority_classes=(
+            *first.priority_classes,
+            *(each for each in second.priority_classes if each.metadata.name not in known),
+        ),
+        limit_ranges=(*first.limit_ranges, *second.limit_ranges),
+        quotas=(*first.quotas, *second.quotas),
+        limited_resources=first.limited_resources or second.limited_resources,
+    )

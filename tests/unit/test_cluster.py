@@ -1,0 +1,156 @@
+"""The objects of the API as plain Python: versions, conflicts, quotas, watches, deletion."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodeagent.clock import SystemClock
+from nodeagent.cluster.cluster import Cluster
+from nodeagent.cluster.errors import ApiError
+from nodeagent.cluster.kinds import (
+    CONFIG_MAP,
+    NAMESPACE,
+    POD,
+    PRIORITY_CLASS,
+    RESOURCE_QUOTA,
+    SECRET,
+    SERVICE,
+)
+from nodeagent.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "nodeagent.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def cluster(store: Store) -> Cluster:
+    cluster = Cluster(store.resources, SystemClock())
+    cluster.begin()
+    return cluster
+
+
+def pod(name: str, cpu: str = "100m", **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+def quota(name: str, **hard: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"hard": {k.replace("_", "."): v for k, v in hard.items()}}}
+
+
+def used(cluster: Cluster, name: str) -> dict[str, str]:
+    status = cluster.get(RESOURCE_QUOTA, "default", name)["status"]
+    result: dict[str, str] = status["used"]
+    return result
+
+
+def test_a_new_cluster_has_the_namespaces_and_classes_of_kubernetes(cluster: Cluster) -> None:
+    names = [each["metadata"]["name"] for each in cluster.list(NAMESPACE)]
+    assert names == ["default", "kube-public", "kube-system"]
+    values = {each["metadata"]["name"]: each["value"] for each in cluster.list(PRIORITY_CLASS)}
+    assert values == {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+
+
+def test_an_update_with_an_old_version_is_a_conflict(cluster: Cluster) -> None:
+    first = cluster.create(CONFIG_MAP, "default", {"metadata": {"name": "a"}, "data": {"k": "1"}})
+    second = cluster.update(CONFIG_MAP, {**first, "data": {"k": "2"}})
+    assert int(second["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
+    with pytest.raises(ApiError, match="the object has been modified") as caught:
+        cluster.update(CONFIG_MAP, {**first, "data": {"k": "3"}})
+    assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+    assert cluster.get(CONFIG_MAP, "default", "a")["data"] == {"k": "2"}
+
+
+def test_used_follows_creation_completion_and_deletion(cluster: Cluster) -> None:
+    cluster.create(RESOURCE_QUOTA, "default", quota("q", pods="3", requests_cpu="1", **{"count/pods": "9"}))
+    assert used(cluster, "q") == {"pods": "0", "requests.cpu": "0", "count/pods": "0"}
+    for name in ("a", "b"):
+        cluster.create(POD, "default", pod(name, "200m"))
+    assert used(cluster, "q") == {"pods": "2", "requests.cpu": "400m", "count/pods": "2"}
+    cluster.modify(
+        POD, "default", "a", lambda p: {**p, "status": {"phase": "Succeeded"}}, subresource="status"
+    )
+    assert used(cluster, "q") == {"pods": "1", "requests.cpu": "200m", "count/pods": "2"}
+    cluster.delete(POD, "default", "a")
+    assert used(cluster, "q") == {"pods": "1", "requests.cpu": "200m", "count/pods": "1"}
+    uid = cluster.get(POD, "default", "b")["metadata"]["uid"]
+    going = cluster.delete(POD, "default", "b")
+    assert going is not None and going["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert used(cluster, "q")["pods"] == "1"
+    cluster.withdraw(POD, "default", "b", uid)
+    assert used(cluster, "q") == {"pods": "0", "requests.cpu": "0", "count/pods": "0"}
+
+
+def test_a_quota_counts_what_was_there_before_it_and_survives_a_restart(
+    cluster: Cluster, store: Store
+) -> None:
+    cluster.create(POD, "default", pod("a"))
+    cluster.create(SERVICE, "default", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    hard = {"pods": "2", "services": "5", "secrets": "9", "count/configmaps": "4"}
+    made = cluster.create(RESOURCE_QUOTA, "default", quota("q", **hard))
+    assert made["status"] == {
+        "hard": hard,
+        "used": {"pods": "1", "services": "1", "secrets": "1", "count/configmaps": "0"},
+    }
+    again = Cluster(store.resources, SystemClock())
+    again.begin()
+    assert again.get(RESOURCE_QUOTA, "default", "q") == made
+
+
+def test_two_hundred_creates_against_a_quota_of_fifty_make_fifty(cluster: Cluster) -> None:
+    cluster.create(RESOURCE_QUOTA, "default", quota("q", pods="50"))
+
+    async def create(number: int) -> str:
+        await asyncio.sleep(0)
+        try:
+            cluster.create(POD, "default", pod(f"p{number}"))
+        except ApiError as error:
+            return error.message
+        return ""
+
+    async def everybody() -> list[str]:
+        return await asyncio.gather(*(create(number) for number in range(200)))
+
+    answers = asyncio.run(everybody())
+    assert answers.count("") == len(cluster.list(POD)) == 50
+    assert used(cluster, "q") == {"pods": "50"}
+    refusals = {answer.partition(" is forbidden: ")[2] for answer in answers if answer}
+    assert refusals == {"exceeded quota: q, requested: pods=1, used: pods=50, limited: pods=50"}
+
+
+async def test_a_watch_resumes_where_it_was_and_says_when_it_cannot(cluster: Cluster) -> None:
+    version = cluster.version
+    cluster.create(CONFIG_MAP, "default", {"metadata": {"name": "a"}})
+    cluster.modify(CONFIG_MAP, "default", "a", lambda old: {**old, "data": {"k": "v"}})
+    cluster.delete(CONFIG_MAP, "default", "a")
+    seen = []
+    async for change in cluster.watch(CONFIG_MAP, version):
+        seen.append(change.type)
+        if len(seen) == 3:
+            break
+    assert seen == ["ADDED", "MODIFIED", "DELETED"]
+    for number in range(1001):
+        cluster.create(CONFIG_MAP, "default", {"metadata": {"name": f"n{number}"}})
+    with pytest.raises(ApiError, match="too old resource version") as caught:
+        await anext(aiter(cluster.watch(CONFIG_MAP, version)))
+    assert (caught.value.code, caught.value.reason) == (410, "Expired")
+
+
+def test_a_namespace_goes_when_its_last_object_has_gone(cluster: Cluster) -> None:
+    cluster.create(NAMESPACE, "", {"metadata": {"name": "shop"}})
+    made = cluster.create(POD, "shop", pod("a"))
+    going = cluster.delete(NAMESPACE, "", "shop")
+    assert going is not None and going["status"]["phase"] == "Terminating"
+    assert cluster.list(SECRET, "shop") == []
+    with pytest.raises(ApiError, match="because it is being terminated"):
+        cluster.create(POD, "shop", pod("b"))
+    cluster.withdraw(POD, "shop", "a", made["metadata"]["uid"])
+    with pytest.raises(ApiError, match='namespaces "shop" not found'):
+        cluster.get(NAMESPACE, "", "shop")
