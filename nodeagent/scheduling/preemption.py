@@ -98,14 +98,14 @@ def find_victims(
 ) -> Candidate | NodeRefusal:
     """Remove all pods of lower priority, then let back in, most important first, those that still fit."""
     priority = pod_priority(pod)
-    lower = sorted((each for each in running if pod_priority(each) < priority), key=_importance)
+    lower = sorted((each for each in running if pod_priority(each) < priority), key=importance)
     if not lower:
         return NodeRefusal(UNRESOLVABLE, (NO_VICTIMS,))
     staying = [each for each in running if pod_priority(each) >= priority]
     still = refusal(pod, node, staying)
     if still is not None:
         return still
-    violating = _budget_violators(lower, budgets)
+    violating = budget_violators(lower, budgets)
     victims: list[Pod] = []
     # Those whose end breaks a budget are let back in first.
     for each in sorted(lower, key=lambda each: id(each) not in violating):
@@ -114,20 +114,20 @@ def find_victims(
             staying.pop()
             victims.append(each)
     violations = sum(id(each) in violating for each in victims)
-    return Candidate(node.name, tuple(sorted(victims, key=_importance)), violations)
+    return Candidate(node.name, tuple(sorted(victims, key=importance)), violations)
 
 
-def _importance(pod: Pod) -> tuple[int, float]:
+def importance(pod: Pod) -> tuple[int, float]:
     """Sort key, most important first: the higher priority, then the earlier start."""
-    return -pod_priority(pod), _started_at(pod)
+    return -pod_priority(pod), started_at(pod)
 
 
-def _started_at(pod: Pod) -> float:
+def started_at(pod: Pod) -> float:
     """Seconds since the epoch; a pod that has not started counts as started last."""
     return parse_time(pod.status.start_time).timestamp() if pod.status.start_time else math.inf
 
 
-def _budget_violators(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> set[int]:
+def budget_violators(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> set[int]:
     """The identities of the pods whose end, after that of those before them, some budget does not allow."""
     allowed = [budget.disruptions_allowed for budget in budgets]
     violating = set()
@@ -152,6 +152,6 @@ def _cost(candidate: Candidate) -> tuple[int, int, int, int, float]:
     """Sort key, the cheapest candidate first."""
     priorities = [pod_priority(victim) for victim in candidate.victims]
     top = max(priorities)
-    first_start = min(_started_at(victim) for victim in candidate.victims if pod_priority(victim) == top)
+    first_start = min(started_at(victim) for victim in candidate.victims if pod_priority(victim) == top)
     total = sum(priority + _PRIORITY_OFFSET for priority in priorities)
     return candidate.budget_violations, top, total, len(priorities), -first_start
