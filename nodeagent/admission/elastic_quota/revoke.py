@@ -19,7 +19,7 @@ class Overuse:
         self._last_under: dict[str, float] = {}
 
     def look(self, now: float) -> dict[str, tuple[CountedPod, ...]]:
-        """Return by group the pods that must go at `now`, in seconds, by what each group may use as last known."""
+        """Return by group the pods that must go at `now`, in seconds; limits are those last worked out."""
         watched = [group for group in self._quotas.groups() if group.name != names.SYSTEM]
         known = self._last_under
         self._last_under = {group.name: known.get(group.name, now) for group in watched}
