@@ -107,6 +107,10 @@ class Quantity:
         """Round away from zero to thousandths, as API defaulting does with every resource amount."""
         return self.round_up(3)
 
+    def is_spelled_like(self, other: "Quantity") -> bool:
+        """Tell whether both were written alike: 1 and 1000m are equal, but not spelled so."""
+        return (self._nanos, self._format, self._text) == (other._nanos, other._format, other._text)
+
     def canonical(self) -> str:
         """Return the spelling that any arithmetic leads to."""
         if self._format is BINARY_SI:

@@ -4,16 +4,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from nodeagent.admission.elastic_quota.amounts import in_units, masked
-from nodeagent.admission.elastic_quota.names import pod_key
+from nodeagent.admission.elastic_quota.names import TREE_ID, pod_key
 from nodeagent.admission.elastic_quota.preempt import select_victims
 from nodeagent.admission.elastic_quota.prefilter import prefilter
+from nodeagent.admission.elastic_quota.profile import bound_to_pool, pool, root_quota, tree_id
 from nodeagent.admission.elastic_quota.quotas import Quotas, QuotaSettings
 from nodeagent.admission.elastic_quota.report import debug_body, status_change
 from nodeagent.admission.elastic_quota.revoke import Overuse
-from nodeagent.api.decode import from_builtins
+from nodeagent.admission.elastic_quota.webhook import Answer, QuotaWebhook, WebhookSettings
+from nodeagent.api.decode import from_builtins, to_builtins
 from nodeagent.api.duration import parse_duration
-from nodeagent.api.elastic_quota import ElasticQuota
+from nodeagent.api.elastic_quota import ElasticQuota, ElasticQuotaProfile
 from nodeagent.api.meta import LabelSelector
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
@@ -67,8 +71,18 @@ class Player:
         self.now = datetime.now(UTC)
         self.quotas = Quotas(settings(case), lambda: self.now)
         self.nodes: dict[str, Node] = {}
+        self.profiles: dict[str, ElasticQuotaProfile] = {}
         self.pods: dict[str, Pod] = {}
         self.seen: list[str] = []
+        gates = case.get("featureGates") or ()
+        self.webhook = QuotaWebhook(
+            WebhookSettings(
+                guarantees="ElasticQuotaGuaranteeUsage" in gates,
+                keys_may_differ="ElasticQuotaEnableUpdateResourceKey" in gates,
+                parents_take_pods="SupportParentQuotaSubmitPod" in gates,
+                default_quota="DisableDefaultQuota" not in gates,
+            )
+        )
 
     def play(self, operation: Case) -> Any:
         return getattr(self, operation["op"])(operation)
@@ -86,23 +100,27 @@ class Player:
     node_remove = node_delete
 
     def quota_add(self, operation: Case) -> None:
-        quota = from_builtins(operation["quota"], ElasticQuota)
+        self._put_quota(from_builtins(operation["quota"], ElasticQuota))
+
+    quota_update = quota_add
+
+    def _put_quota(self, quota: ElasticQuota) -> None:
         if quota.metadata.name not in self.seen:
             self.seen.append(quota.metadata.name)
         self.quotas.put_quota(quota)
-
-    quota_update = quota_add
 
     def quota_delete(self, operation: Case) -> None:
         name = operation["name"] if "name" in operation else operation["quota"]
         self.quotas.remove_quota(name.rpartition("/")[2])
 
     def pod_add(self, operation: Case) -> None:
-        pod = from_builtins(operation["pod"], Pod)
-        self.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
-        self.quotas.put_pod(pod)
+        self._count(from_builtins(operation["pod"], Pod))
 
     pod_update = pod_add
+
+    def _count(self, pod: Pod) -> None:
+        self.pods[pod_key(pod)] = pod
+        self.quotas.put_pod(pod)
 
     def pod_delete(self, operation: Case) -> None:
         self.pods.pop(operation["pod"], None)
@@ -148,9 +166,9 @@ class Player:
 
     def dump_totals(self, operation: Case) -> Case:
         trees = {}
-        for tree_id, tree in self.quotas.trees.items():
-            total = self.quotas.total(tree_id)
-            trees[tree_id] = {"total": total, "totalExceptSystemAndDefaultUsed": tree.total}
+        for name, tree in self.quotas.trees.items():
+            total = self.quotas.total(name)
+            trees[name] = {"total": total, "totalExceptSystemAndDefaultUsed": tree.total}
         return {
             "trees": {
                 tree: {name: in_units(each) for name, each in own.items()} for tree, own in trees.items()
@@ -201,12 +219,119 @@ class Player:
             "message": found.message,
         }
 
+    def create(self, operation: Case) -> Case:
+        return self._stored(
+            self.webhook.create(from_builtins(operation["quota"], ElasticQuota)), created=True
+        )
+
+    def update(self, operation: Case) -> Case:
+        return self._stored(self.webhook.update(from_builtins(operation["quota"], ElasticQuota)))
+
+    def delete(self, operation: Case) -> Case:
+        name = operation["quota"].rpartition("/")[2]
+        answer = self.webhook.delete(name)
+        if answer.allowed:
+            del self.webhook.groups[name]
+            self.quotas.remove_quota(name)
+        return _answered(answer)
+
+    def _stored(self, answer: Answer, *, created: bool = False) -> Case:
+        result = _answered(answer)
+        if answer.quota is not None:
+            meta = answer.quota.metadata
+            self.webhook.groups[meta.name] = answer.quota
+            self._put_quota(answer.quota)
+            if created:
+                shown = {"labels": dict(meta.labels), "annotations": dict(meta.annotations)}
+                result["object"] = {name: each for name, each in shown.items() if each}
+        return result
+
+    def pod_create(self, operation: Case) -> Case:
+        pod = from_builtins(operation["pod"], Pod)
+        bound = self._bound_to_pool(pod)
+        answer = self.webhook.create_pod(bound)
+        if answer.allowed:
+            self.webhook.pods[pod_key(bound)] = bound
+            self._count(bound)
+        return {**_answered(answer), "affinityInjected": bound is not pod, **_terms(bound)}
+
+    def _bound_to_pool(self, pod: Pod) -> Pod:
+        quota = self.webhook.groups.get(self.webhook.quota_of(pod))
+        tree = quota.metadata.labels.get(TREE_ID, "") if quota is not None else ""
+        for profile in self.profiles.values():
+            if self.quotas.settings.many_trees and tree and profile.metadata.labels.get(TREE_ID) == tree:
+                return bound_to_pool(pod, profile)
+        return pod
+
+    def profile_put(self, operation: Case) -> None:
+        profile = from_builtins(operation["profile"], ElasticQuotaProfile)
+        self.profiles[f"{profile.metadata.namespace}/{profile.metadata.name}"] = profile
+
+    def reconcile(self, operation: Case) -> Case:
+        profile = self.profiles.get(operation["profile"])
+        if profile is None:
+            return {"requeue": False, "requeueAfterSeconds": 0}
+        tree = tree_id(profile)
+        labels = {**profile.metadata.labels, TREE_ID: tree}
+        profile = replace(profile, metadata=replace(profile.metadata, labels=labels))
+        self.profiles[operation["profile"]] = profile
+        stored = self.webhook.groups.get(profile.spec.quota_name)
+        quota = root_quota(profile, pool(profile, self.nodes.values()), stored)
+        answer = self.webhook.update(quota) if stored is not None else self.webhook.create(quota)
+        self._stored(answer)
+        result: Case = {"treeID": tree, "requeue": False, "requeueAfterSeconds": 10 if answer.allowed else 2}
+        written = self.webhook.groups.get(profile.spec.quota_name)
+        if written is not None:
+            document = to_builtins(written)
+            result["quota"] = {name: document[name] for name in ("metadata", "spec")}
+        return result
+
+    def pod_store(self, operation: Case) -> None:
+        pod = from_builtins(operation["pod"], Pod)
+        self.webhook.pods[pod_key(pod)] = pod
+
+    def pod_remove(self, operation: Case) -> None:
+        pod = operation["pod"]
+        key = pod if isinstance(pod, str) else f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        self.webhook.pods.pop(key, None)
+
+    def topology(self, operation: Case) -> Case:
+        return {"topology": self.webhook.view()}
+
     def debug(self, operation: Case) -> Case:
         group = self.quotas.group(operation["quota"])
         if group is None:
             return {"found": False}
         tree = self.quotas.tree_of(group.name).tree_id
         return {"found": True, "body": debug_body(group, tree, with_pods=operation["includePods"])}
+
+
+class WebhookPlayer(Player):
+    """The same for cases in which pods go through the webhook alone."""
+
+    def pod_update(self, operation: Case) -> Case:
+        answer = self.webhook.update_pod(from_builtins(operation["pod"], Pod))
+        if answer.allowed:
+            self.pod_store(operation)
+        return _answered(answer)
+
+
+def _terms(pod: Pod) -> Case:
+    """The terms of the required node affinity, expressions by key; nothing where there are none."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    if required is None:
+        return {}
+    terms = [to_builtins(each) for each in required.node_selector_terms]
+    for term in terms:
+        term["matchExpressions"] = sorted(term.get("matchExpressions", []), key=lambda each: str(each["key"]))
+    return {"requiredNodeSelectorTerms": terms}
+
+
+def _answered(answer: Answer) -> Case:
+    if answer.allowed:
+        return {"allowed": True}
+    return {"allowed": False, "stage": answer.stage, "message": answer.message}
 
 
 def _budget(document: Case) -> DisruptionBudget:
