@@ -14,6 +14,7 @@ from nodeagent.cgroup.drivers import make_driver
 from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock, SystemClock
 from nodeagent.config import Config
+from nodeagent.endurance import prepare_for_scarcity
 from nodeagent.eviction.configured import eviction_policy
 from nodeagent.eviction.local_storage import has_storage_limits
 from nodeagent.eviction.loop import EvictionLoop
@@ -84,6 +85,7 @@ async def run(config: Config) -> None:
     roots = Roots()
     require_fit_host(config, roots, os.geteuid())
     set_own_oom_score_adj(roots.proc, config.kubelet.oom_score_adj)
+    prepare_for_scarcity()
     agent = Agent(config, roots, SystemClock())
     await agent.start()
     try:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 from msgspec.structs import replace as with_changes
 
 from nodeagent.api.pod import Pod
+from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock
 from nodeagent.eviction.counters import EvictionCounters
 from nodeagent.eviction.departures import Departures, Scarcity
@@ -207,12 +209,14 @@ class EvictionLoop:
                 return
 
     def _act(self, threshold: Threshold, observations: Observations, now: float) -> None:
+        if not self._is_reclaim_enough(threshold, observations):
+            self._take_a_pod(threshold, observations[threshold.signal], now)
+        # Said last: who remembers it may have to wait for a disk.
         resource = RESOURCES[threshold.signal]
         if self._restraint.may_announce(resource, now):
             self._node.attempting_to_reclaim(resource)
-        if self._is_reclaim_enough(threshold, observations):
-            return
-        observed = observations[threshold.signal]
+
+    def _take_a_pod(self, threshold: Threshold, observed: Observation, now: float) -> None:
         choice = self._choose(threshold, observed, now)
         if choice.eviction is None:
             self._restraint.found_nobody(threshold.signal, now)
@@ -232,6 +236,10 @@ class EvictionLoop:
     def _evict(
         self, threshold: Threshold, observed: Observation, eviction: Eviction, choice: Choice, now: float
     ) -> None:
+        if eviction.immediate:
+            # Before it is put on record; that a pod cannot be killed is noticed when its end is waited for.
+            with suppress(CgroupError):
+                self._node.kill(eviction.pod)
         record = with_changes(
             record_of(eviction, self._clock.now()),
             pressure=self._pressure(threshold, observed, now),

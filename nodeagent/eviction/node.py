@@ -34,6 +34,10 @@ class Node(Protocol):
         """Return the pods that use the node."""
         ...
 
+    def kill(self, pod: Pod) -> None:
+        """Kill every process of a pod at once, and do nothing else. Raises CgroupError."""
+        ...
+
     async def evict(self, eviction: Eviction) -> None:
         """End a pod; return when its processes are gone and what it held is free. Raises CgroupError."""
         ...

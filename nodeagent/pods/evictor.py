@@ -68,8 +68,11 @@ class Evictor:
     def active_pods(self) -> Sequence[Pod]:
         return self._manager.active_pods()
 
+    def kill(self, pod: Pod) -> None:
+        self._cgroups.kill(pod)
+
     async def evict(self, eviction: Eviction) -> None:
-        """End the pod; with `immediate` its processes are killed before anything else is done."""
+        """End the pod; with `immediate` its processes are killed before anything is written down."""
         pod = eviction.pod
         if eviction.immediate:
             self._cgroups.kill(pod)

@@ -124,6 +124,8 @@ class SimulatedNode:
     conditions: list[frozenset[Condition]] = field(default_factory=list)
     announced: list[Resource] = field(default_factory=list)
     reclaimed: list[Reclaim] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    """What was asked for that acts or writes, in order."""
     lowest_available_bytes: int = 1 << 62
     samples: list[float] = field(default_factory=list)
     last_available_bytes: int = 0
@@ -178,6 +180,9 @@ class SimulatedNode:
     def active_pods(self) -> list[Pod]:
         return [load.pod for load in self.workloads if load.share_left(self.clock.time) > 0]
 
+    def kill(self, pod: Pod) -> None:
+        self.done.append(f"kill {pod.metadata.name}")
+
     async def evict(self, eviction: Eviction) -> None:
         self.evictions.append(eviction)
         if eviction.pod.metadata.name in self.stuck:
@@ -203,9 +208,11 @@ class SimulatedNode:
 
     def attempting_to_reclaim(self, resource: Resource) -> None:
         self.announced.append(resource)
+        self.done.append(f"announce {resource}")
 
     def recorded(self, record: EvictionRecord) -> None:
         self.records.append(record)
+        self.done.append(f"record {record.name}")
 
     def evicted_names(self) -> list[str]:
         return [eviction.pod.metadata.name for eviction in self.evictions]

@@ -86,6 +86,12 @@ async def test_nothing_that_the_machine_can_do_exhausts_memory_first(
     assert node.evicted_names() == ["hog"]
 
 
+async def test_it_kills_before_anything_is_written_down() -> None:
+    node = make_node(hog(200))
+    await run(make_loop(node, make_policy(THRESHOLD)), node.clock, 60)
+    assert node.done[:3] == ["kill hog", "record hog", "announce memory"]
+
+
 async def test_far_from_every_threshold_it_looks_once_an_interval() -> None:
     node = make_node(innocent(), capacity_bytes=64_000 * MIB)
     await run(make_loop(node, make_policy(THRESHOLD), bytes_per_second=1e9), node.clock, 100)
