@@ -23,6 +23,7 @@ from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.hotplug import TopologyWatcher
 from nodeagent.journal import configure_logging
+from nodeagent.logind import Logind
 from nodeagent.machine import (
     Roots,
     UnsuitableMachine,
@@ -54,6 +55,7 @@ from nodeagent.pods.recovery import (
     report_state_files,
 )
 from nodeagent.pods.services import Refusal, Services
+from nodeagent.pods.shutdown import NodeShutdown, shutdown_phases
 from nodeagent.pods.usage import UsageReader
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
@@ -168,6 +170,7 @@ class Agent:
             self._follow_cpus(),
             self._keep_house(),
             self._eviction.run(),
+            self._shutdown.run(),
             self._service.keep_alive(self._clock, self._is_turning),
         )
 
@@ -240,6 +243,16 @@ class Agent:
         )
         limits = Limits.of_machine(len(machine.topology.cpus), measure_fill_rate())
         self._eviction = EvictionLoop(self._evictor, self._clock, self._policy, Pace(limits))
+
+        self._shutdown = NodeShutdown(
+            shutdown_phases(kubelet),
+            Logind(),
+            self._manager,
+            self._events,
+            self._clock,
+            self._service.status,
+            self._set_shutting_down,
+        )
 
     def _services(self, log_directory: Path) -> Services:
         kubelet = self._config.kubelet
@@ -343,7 +356,7 @@ class Agent:
         synced = self._clock.monotonic()
         while True:
             self._turned = self._clock.monotonic()
-            self._node = node_object(self._facts, self._conditions, self._node, self._clock.now())
+            self._refresh_node()
             self._decisions.save()
             self._events.forget_old()
             pods = self._manager.active_pods()
@@ -386,8 +399,21 @@ class Agent:
 
     def _set_conditions(self, conditions: frozenset[Condition]) -> None:
         self._conditions = conditions
-        self._node = node_object(self._facts, conditions, self._node, self._clock.now())
+        self._refresh_node()
         self._manager.wake_all()
+
+    def _set_shutting_down(self, shutting_down: bool) -> None:
+        self._admission.is_node_shutting_down = shutting_down
+        self._refresh_node()
+
+    def _refresh_node(self) -> None:
+        self._node = node_object(
+            self._facts,
+            self._conditions,
+            self._node,
+            self._clock.now(),
+            shutting_down=self._admission.is_node_shutting_down,
+        )
 
     def _active_pods(self) -> list[Pod]:
         return self._manager.active_pods()

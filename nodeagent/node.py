@@ -49,6 +49,12 @@ _WORDS: Mapping[Condition, tuple[str, str, str, str]] = {
         "kubelet has insufficient PID available",
     ),
 }
+_READY_WORDS = (
+    "KubeletNotReady",
+    "node is shutting down",
+    "KubeletReady",
+    "nodeagent is posting ready status",
+)
 _TAINTS = {
     Condition.MEMORY_PRESSURE: "node.kubernetes.io/memory-pressure",
     Condition.DISK_PRESSURE: "node.kubernetes.io/disk-pressure",
@@ -87,15 +93,21 @@ def read_node_facts(
     )
 
 
-def node_object(facts: NodeFacts, pressures: Iterable[Condition], before: Node | None, now: datetime) -> Node:
+def node_object(
+    facts: NodeFacts,
+    pressures: Iterable[Condition],
+    before: Node | None,
+    now: datetime,
+    *,
+    shutting_down: bool = False,
+) -> Node:
     """Return the Node as it stands now; transition times move only where `before` said otherwise."""
     pressures = frozenset(pressures)
     known = {condition.type: condition for condition in before.status.conditions} if before else {}
     conditions = [
         _condition(str(kind), kind in pressures, _WORDS[kind], known.get(str(kind)), now) for kind in _WORDS
     ]
-    ready = ("", "", "KubeletReady", "nodeagent is posting ready status")
-    conditions.append(_condition("Ready", True, ready, known.get("Ready"), now))
+    conditions.append(_condition("Ready", not shutting_down, _READY_WORDS, known.get("Ready"), now))
     return Node(
         metadata=ObjectMeta(
             name=facts.name,

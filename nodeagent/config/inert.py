@@ -75,11 +75,6 @@ class Tracing(Section, frozen=True):
     ] = None
 
 
-class ShutdownByPriority(Section, frozen=True):
-    priority: Annotated[Int32, Setting("Pods of this priority and more.", zero_counts=True)] = 0
-    shutdown_grace_period_seconds: Annotated[Int64, Setting("Seconds they get.", zero_counts=True)] = 0
-
-
 class InertConfiguration(Section, frozen=True):
     """The part of KubeletConfiguration that changes nothing here."""
 
@@ -151,15 +146,8 @@ class InertConfiguration(Section, frozen=True):
         bool, ignored("A cgroup v1 host is refused whatever this says.", zero_counts=True)
     ] = True
 
-    # ---- eviction and shutdown
+    # ---- eviction
     kernel_memcg_notification: Annotated[bool, ignored("Kernel events always wake the loop here.")] = False
-    shutdown_grace_period: Annotated[Duration, later("How long a node's shutdown waits for pods.")] = "0s"
-    shutdown_grace_period_critical_pods: Annotated[
-        Duration, later("The last part of it, for critical pods.")
-    ] = "0s"
-    shutdown_grace_period_by_pod_priority: Annotated[
-        tuple[ShutdownByPriority, ...], later("Grace periods by priority.")
-    ] = ()
 
     # ---- containers
     image_service_endpoint: Annotated[str, later("Socket of the image service.")] = ""

@@ -38,6 +38,11 @@ DEFAULT_EVICTION_HARD: Final = {
 }
 
 
+class ShutdownByPriority(Section, frozen=True):
+    priority: Annotated[Int32, Setting("Pods of this priority and more.", zero_counts=True)] = 0
+    shutdown_grace_period_seconds: Annotated[Int64, Setting("Seconds they get.", zero_counts=True)] = 0
+
+
 class MemorySwap(Section, frozen=True):
     swap_behavior: Annotated[
         str, Setting('"" or NoSwap: pods never swap; LimitedSwap: Burstable pods get a share of it.')
@@ -243,6 +248,16 @@ class KubeletConfiguration(InertConfiguration, frozen=True):
     merge_default_eviction_settings: Annotated[
         bool, Setting("Keep the default hard thresholds beside those given.", zero_counts=True)
     ] = False
+
+    shutdown_grace_period: Annotated[
+        Duration, Setting("How long the machine's shutdown waits for pods; 0s is not at all.")
+    ] = "0s"
+    shutdown_grace_period_critical_pods: Annotated[
+        Duration, Setting("The last part of it, for critical pods.")
+    ] = "0s"
+    shutdown_grace_period_by_pod_priority: Annotated[
+        tuple[ShutdownByPriority, ...], Setting("In place of both: what the pods of each priority get.")
+    ] = ()
 
     local_storage_capacity_isolation: Annotated[
         bool, Setting("Evict pods that use more local storage than they may.", zero_counts=True)

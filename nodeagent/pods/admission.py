@@ -18,6 +18,7 @@ from nodeagent.resources.managers import ResourceManagers
 from nodeagent.scheduling.fit import Comparison, NodeView, fit
 
 MOST_SENTENCES = 200
+NODE_SHUTDOWN = "Pod was rejected as the node is shutting down."
 
 
 class NodeAdmission:
@@ -39,6 +40,8 @@ class NodeAdmission:
     ) -> None:
         self.policies = Policies()
         """What the manifests say of LimitRanges, quotas and priorities; replaced as they change."""
+        self.is_node_shutting_down = False
+        """Nobody comes any more; set when it begins, and when it is called off."""
         self._node = node
         self._managers = managers
         self._policy = policy
@@ -67,6 +70,8 @@ class NodeAdmission:
         )
         if outcome.refusal is not None:
             return replace(record, reason=outcome.refusal.reason, message=outcome.refusal.message)
+        if self.is_node_shutting_down:
+            return replace(record, reason="NodeShutdown", message=NODE_SHUTDOWN)
         missing = unsupported(pod)
         if missing.refused:
             message = f"This node does not do yet what the pod asks for: {', '.join(missing.refused)}"
@@ -90,8 +95,8 @@ class NodeAdmission:
         )
 
     def may_return(self) -> bool:
-        """Say whether evicted pods may be tried again: the node is under no pressure."""
-        return not self._conditions()
+        """Say whether evicted pods may be tried again: the node is under no pressure, and stays up."""
+        return not self._conditions() and not self.is_node_shutting_down
 
     def release(self, pod_uid: str) -> None:
         """Take back what the pod held."""
