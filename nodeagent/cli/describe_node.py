@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from nodeagent.api.ages import age, moment
 from nodeagent.api.event import Event
 from nodeagent.api.node import Node, Taint
 from nodeagent.api.pod import Pod
@@ -11,8 +12,7 @@ from nodeagent.api.resources import amount, pod_limits, pod_requests
 from nodeagent.cli.describe_pod import describe_events
 from nodeagent.cli.get import node_roles
 from nodeagent.cli.layout import Block, Entry, given, pairs, render
-from nodeagent.cli.objects import moment
-from nodeagent.cli.table import NONE, age, columns
+from nodeagent.cli.table import NONE, columns
 
 _TERMINAL = ("Succeeded", "Failed")
 _COUNTED = ("cpu", "memory")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from nodeagent.api.ages import age, moment
 from nodeagent.api.event import Event
 from nodeagent.api.pod import (
     Container,
@@ -17,8 +18,8 @@ from nodeagent.api.pod import (
 from nodeagent.api.qos import pod_priority, qos_class
 from nodeagent.api.quantity import Quantity
 from nodeagent.cli.layout import Block, Entry, given, pairs, render
-from nodeagent.cli.objects import last_seen, moment
-from nodeagent.cli.table import NONE, age, columns
+from nodeagent.cli.objects import last_seen
+from nodeagent.cli.table import NONE, columns
 
 
 def describe_pod(pod: Pod, events: Sequence[Event], cpus: str, now: datetime) -> str:

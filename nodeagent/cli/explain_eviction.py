@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from nodeagent.api.ages import age
 from nodeagent.cli.client import AgentClient
 from nodeagent.cli.common import CommandError
 from nodeagent.cli.decisions import FetchedDecision, fetch_decision, fetch_decisions
-from nodeagent.cli.table import age, columns
+from nodeagent.cli.table import columns
 from nodeagent.eviction.record import EvictionRecord, explain
 
 SHOWN = 20

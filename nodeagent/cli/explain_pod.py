@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from nodeagent.api.ages import age
 from nodeagent.api.pod import ContainerStatus, Pod
 from nodeagent.api.qos import pod_priority, qos_class
 from nodeagent.cli.amounts import comparison_sentence
@@ -15,7 +16,6 @@ from nodeagent.cli.decisions import FetchedDecision, fetch_decisions
 from nodeagent.cli.explain_eviction import eviction_text
 from nodeagent.cli.live_limits import LiveLimits, limit_sentences, limits_data, read_limits
 from nodeagent.cli.objects import Fetched, fetch_pods, goes_by
-from nodeagent.cli.table import age
 from nodeagent.pods.decisions import AdmissionRecord
 from nodeagent.stats.live_tree import LiveCgroup
 

@@ -6,16 +6,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nodeagent.api.ages import UNKNOWN, age, moment
 from nodeagent.api.event import Event
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
+from nodeagent.api.pod_state import pod_state
 from nodeagent.api.qos import qos_class
 from nodeagent.cli.client import DEFAULT_SERVER, AgentClient
 from nodeagent.cli.common import CommandError, add_output_option, print_data
 from nodeagent.cli.cpus import CGROUP_ROOT, CpuLookup
-from nodeagent.cli.objects import Fetched, fetch_events, fetch_nodes, fetch_pods, goes_by, last_seen, moment
-from nodeagent.cli.pod_state import pod_state
-from nodeagent.cli.table import NONE, UNKNOWN, age, columns
+from nodeagent.cli.objects import Fetched, fetch_events, fetch_nodes, fetch_pods, goes_by, last_seen
+from nodeagent.cli.table import NONE, columns
 
 HELP = "list pods, nodes or events of the running agent"
 EXAMPLES = """

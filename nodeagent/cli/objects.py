@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from nodeagent.api.base import ApiObject
 from nodeagent.api.decode import InvalidObject, from_builtins
 from nodeagent.api.event import Event
-from nodeagent.api.meta import parse_time
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
 from nodeagent.cli.client import AgentClient
@@ -73,14 +71,6 @@ def last_seen(event: Event) -> str | None:
     """When an event happened last, as RFC 3339 text."""
     series = event.series.last_observed_time if event.series else None
     return series or event.last_timestamp or event.event_time or event.first_timestamp
-
-
-def moment(text: str | None) -> datetime | None:
-    """A time stamp as a moment; None for none and for one that is no time."""
-    try:
-        return parse_time(text) if text else None
-    except ValueError:
-        return None
 
 
 def _list(answer: dict[str, Any], kind: str, wanted: type[T]) -> list[Fetched[T]]:

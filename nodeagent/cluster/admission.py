@@ -83,4 +83,4 @@ def _with_images_of(containers: Sequence[Any], old: Sequence[Any]) -> tuple[Any,
 
 def _raise(kind: Kind, request: Request[Any], refusal: Refusal | None) -> None:
     if refusal is not None:
-        raise refused(refusal, kind.resource, request.name)
+        raise refused(refusal, kind, request.name)

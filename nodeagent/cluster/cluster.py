@@ -11,7 +11,7 @@ ApiErrors with the API server's words:
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -195,7 +195,9 @@ class Cluster:
         self._refuse_mirrors(kind, codec.to_plain(body), name, "delete")
         return self._deletion.delete(kind, key, body, options or DeleteOptions())
 
-    async def watch(self, kind: Kind, version: int, namespace: str | None = None) -> AsyncIterator[Change]:
+    async def watch(
+        self, kind: Kind, version: int, namespace: str | None = None
+    ) -> AsyncGenerator[Change, None]:
         """Yield every change of a kind's objects after a version, for ever; raises ApiError 410."""
         wake = asyncio.Event()
         self._watches.add(wake)
@@ -214,6 +216,13 @@ class Cluster:
                     await wake.wait()
         finally:
             self._watches.discard(wake)
+
+    def require_remembered(self, version: int) -> None:
+        """Raise ApiError 410 if a watch cannot go on from a version."""
+        try:
+            self._resources.changes_since(version)
+        except Compacted as error:
+            raise gone(str(error)) from error
 
     def publish(self, kind: Kind, item: Object) -> None:
         """Store an object that the agent itself speaks for (its Node, a mirror pod): no admission."""

@@ -64,7 +64,7 @@ def decode(kind: Kind, plain: Mapping[str, Any]) -> Object:
             return default(typed) if default else typed
         metadata = from_builtins(content.pop("metadata", None) or {}, ObjectMeta, "metadata")
     except InvalidObject as error:
-        raise refused(invalid(kind.qualified, name, error.errors), kind.resource, name) from error
+        raise refused(invalid(kind.qualified, name, error.errors), kind, name) from error
     return JsonObject(metadata, with_defaults(kind, content))
 
 
@@ -80,7 +80,7 @@ def validate(kind: Kind, item: Object) -> None:
             errors += tuple(content_errors(kind, item.metadata, item.content))
     if errors:
         name = item.metadata.name
-        raise refused(invalid(kind.qualified, name, errors), kind.resource, name)
+        raise refused(invalid(kind.qualified, name, errors), kind, name)
 
 
 def as_new(kind: Kind, item: Object) -> Object:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodeagent.admission.refusal import Refusal
+from nodeagent.cluster.kinds import Kind
 
 
 class ApiError(Exception):
@@ -59,12 +60,15 @@ def forbidden(resource: str, name: str, why: str) -> ApiError:
     return ApiError(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', _about(resource, name))
 
 
-def refused(refusal: Refusal, resource: str, name: str) -> ApiError:
-    """Return a refusal of admission as the answer."""
+def refused(refusal: Refusal, kind: Kind, name: str) -> ApiError:
+    """Return a refusal of admission as the answer; one of validation names the kind, others the resource."""
     causes: Sequence[dict[str, str]] = [
         {"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in refusal.causes
     ]
-    details = {**_about(resource, name), **({"causes": causes} if causes else {})}
+    about = _about(kind.resource, name)
+    if refusal.reason == "Invalid":
+        about["kind"] = kind.kind
+    details = {**about, **({"causes": causes} if causes else {})}
     return ApiError(refusal.code, refusal.reason, refusal.message, details)
 
 

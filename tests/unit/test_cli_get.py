@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from nodeagent.__main__ import main
+from nodeagent.api.ages import human_duration
 from nodeagent.api.decode import from_builtins
 from nodeagent.api.meta import ObjectMeta
 from nodeagent.api.pod import Pod, PodSpec
+from nodeagent.api.pod_state import pod_state
 from nodeagent.cli.objects import goes_by
-from nodeagent.cli.pod_state import pod_state
-from nodeagent.cli.table import human_duration, size
+from nodeagent.cli.table import size
 from tests.unit.agent_server import serving
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)

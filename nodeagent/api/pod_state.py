@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from nodeagent.api.ages import age, moment
 from nodeagent.api.pod import ContainerState, ContainerStatus, Pod
 from nodeagent.api.resources import is_restartable_init
-from nodeagent.cli.objects import moment
-from nodeagent.cli.table import age
 
 _INITIALIZING = "PodInitializing"
 _TERMINAL = ("Failed", "Succeeded")

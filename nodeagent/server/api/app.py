@@ -1,0 +1,108 @@
+"""The application of the Kubernetes API: who asks, what about, and which part answers."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from nodeagent.cluster.cluster import Cluster
+from nodeagent.cluster.errors import ApiError
+from nodeagent.cluster.kinds import SECRET
+from nodeagent.server.api.addresses import Address, address_of, no_such_path
+from nodeagent.server.api.answers import statuses
+from nodeagent.server.api.discovery import Discovery
+from nodeagent.server.api.openapi import OpenApi
+from nodeagent.server.api.reading import Reading
+from nodeagent.server.api.who import Role, User, Who
+from nodeagent.server.api.writing import Writing
+from nodeagent.server.rest import Handler
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Middleware
+
+# As the API server's own limit for one request.
+LARGEST_BODY_BYTES = 3 << 20
+
+Subresource = tuple[str, str]
+"""Plural and subresource: ("pods", "log")."""
+
+
+def create_api_app(
+    cluster: Cluster,
+    who: Who,
+    now: Callable[[], datetime],
+    subresources: Mapping[Subresource, Handler] | None = None,
+) -> web.Application:
+    """Make the application; `who` authenticates, and `subresources` answer what others know (pods/log)."""
+    app = web.Application(middlewares=[statuses, _authorized(who)], client_max_size=LARGEST_BODY_BYTES)
+    Discovery(cluster.kinds).add_routes(app)
+    OpenApi(cluster.kinds).add_routes(app)
+    objects = _Objects(cluster, who, now, subresources or {})
+    for prefix in ("/api/{version}", "/apis/{group}/{version}"):
+        app.router.add_route("*", prefix + "/{rest:.+}", objects.answer)
+    return app
+
+
+class _Objects:
+    """Everything below a group's version."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        who: Who,
+        now: Callable[[], datetime],
+        subresources: Mapping[Subresource, Handler],
+    ) -> None:
+        self._cluster = cluster
+        self._who = who
+        self._reading = Reading(cluster, now)
+        self._writing = Writing(cluster)
+        self._subresources = subresources
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        address = address_of(request, self._cluster.kinds)
+        _require_sight(self._who(request), address)
+        special = self._subresources.get((address.kind.plural, address.subresource))
+        if special is not None:
+            return await special(request)
+        match request.method:
+            case "GET" if address.subresource not in ("", "status"):
+                raise no_such_path()
+            case "GET" if address.name and request.query.get("watch") not in ("1", "true"):
+                return await self._reading.get(request, address)
+            case "GET":
+                return await self._reading.list(request, address)
+            case "POST":
+                return await self._writing.create(request, address)
+            case "PUT":
+                return await self._writing.replace(request, address)
+            case "PATCH":
+                return await self._writing.patch(request, address)
+            case "DELETE":
+                return await self._writing.delete(request, address)
+        message = "the server does not allow this method on the requested resource"
+        raise ApiError(405, "MethodNotAllowed", message)
+
+
+def _authorized(who: Who) -> "Middleware":
+    """Let admins do everything, and others read."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        user = who(request)
+        if user is None:
+            raise ApiError(401, "Unauthorized", "Unauthorized")
+        if user.role is not Role.ADMIN and request.method not in ("GET", "HEAD"):
+            why = f'User "{user.name}" may only read: {request.method} {request.path} is forbidden'
+            raise ApiError(403, "Forbidden", why)
+        return await handler(request)
+
+    return middleware
+
+
+def _require_sight(user: User | None, address: Address) -> None:
+    if user is None:
+        raise ApiError(401, "Unauthorized", "Unauthorized")
+    if user.role is not Role.ADMIN and address.kind is SECRET:
+        raise ApiError(403, "Forbidden", f'secrets is forbidden: User "{user.name}" may not see them')

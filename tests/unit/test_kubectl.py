@@ -1,0 +1,331 @@
+"""The walk-throughs of the Kubernetes documentation, with kubectl itself and the output that they print."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from nodeagent.server.api.who import Role
+from tests.unit.kubectl import Kubectl, needs_kubectl, serving
+
+pytestmark = needs_kubectl
+
+PRIORITY_QUOTAS = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: ResourceQuota
+  metadata:
+    name: pods-high
+  spec:
+    hard:
+      cpu: "1000"
+      memory: 200Gi
+      pods: "10"
+    scopeSelector:
+      matchExpressions:
+      - operator : In
+        scopeName: PriorityClass
+        values: ["high"]
+- apiVersion: v1
+  kind: ResourceQuota
+  metadata:
+    name: pods-low
+  spec:
+    hard:
+      cpu: "5"
+      memory: 10Gi
+      pods: "10"
+    scopeSelector:
+      matchExpressions:
+      - operator : In
+        scopeName: PriorityClass
+        values: ["low"]
+"""
+HIGH_PRIORITY_POD = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: high-priority
+spec:
+  containers:
+  - name: high-priority
+    image: ubuntu
+    command: ["/bin/sh"]
+    args: ["-c", "while true; do echo hello; sleep 10;done"]
+    resources:
+      requests:
+        memory: "10Gi"
+        cpu: "500m"
+      limits:
+        memory: "10Gi"
+        cpu: "500m"
+  priorityClassName: high
+"""
+PRIORITY_USED = """\
+Name:       pods-high
+Namespace:  default
+Resource    Used  Hard
+--------    ----  ----
+cpu         500m  1k
+memory      10Gi  200Gi
+pods        1     10
+
+
+Name:       pods-low
+Namespace:  default
+Resource    Used  Hard
+--------    ----  ----
+cpu         0     5
+memory      0     10Gi
+pods        0     10
+"""
+COMPUTE_RESOURCES = """
+apiVersion: v1
+kind: ResourceQuota
+metadata:
+  name: compute-resources
+spec:
+  hard:
+    requests.cpu: "1"
+    requests.memory: 1Gi
+    limits.cpu: "2"
+    limits.memory: 2Gi
+    requests.nvidia.com/gpu: 4
+"""
+COMPUTE_DESCRIBED = """\
+Name:                    compute-resources
+Namespace:               myspace
+Resource                 Used  Hard
+--------                 ----  ----
+limits.cpu               0     2
+limits.memory            0     2Gi
+requests.cpu             0     1
+requests.memory          0     1Gi
+requests.nvidia.com/gpu  0     4
+"""
+OBJECT_COUNTS = """
+apiVersion: v1
+kind: ResourceQuota
+metadata:
+  name: object-counts
+spec:
+  hard:
+    configmaps: "10"
+    persistentvolumeclaims: "4"
+    pods: "4"
+    replicationcontrollers: "20"
+    secrets: "10"
+    services: "10"
+    services.loadbalancers: "2"
+"""
+OBJECTS_DESCRIBED = """\
+Name:                   object-counts
+Namespace:              myspace
+Resource                Used  Hard
+--------                ----  ----
+configmaps              0     10
+persistentvolumeclaims  0     4
+pods                    0     4
+replicationcontrollers  0     20
+secrets                 1     10
+services                0     10
+services.loadbalancers  0     2
+"""
+COUNTS_DESCRIBED = """\
+Name:                   test
+Namespace:              myspace
+Resource                Used  Hard
+--------                ----  ----
+count/deployments.apps  1     2
+count/pods              0     3
+count/replicasets.apps  0     4
+count/secrets           1     4
+"""
+PROBLEMATIC_LIMIT_RANGE = """
+apiVersion: v1
+kind: LimitRange
+metadata:
+  name: cpu-resource-constraint
+spec:
+  limits:
+  - default: # this section defines default limits
+      cpu: 500m
+    defaultRequest: # this section defines default requests
+      cpu: 500m
+    max: # max and min define the limit range
+      cpu: "1"
+    min:
+      cpu: 100m
+    type: Container
+"""
+CONFLICTING_POD = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: example-conflict-with-limitrange-cpu
+spec:
+  containers:
+  - name: demo
+    image: registry.k8s.io/pause:3.8
+    resources:
+      requests:
+        cpu: 700m
+"""
+CONFLICT = (
+    'The Pod "example-conflict-with-limitrange-cpu" is invalid: spec.containers[0].resources.requests: '
+    'Invalid value: "700m": must be less than or equal to cpu limit of 500m'
+)
+
+
+@pytest.fixture
+async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
+    async with serving(tmp_path) as kubectl:
+        yield kubectl
+
+
+async def test_quota_per_priority_class(kubectl: Kubectl) -> None:
+    for name in ("low", "high"):
+        await kubectl.run("create", "priorityclass", name, "--value=1000", f"--description={name}")
+    created = await kubectl.run("create", "-f", "-", stdin=PRIORITY_QUOTAS)
+    assert created == "resourcequota/pods-high created\nresourcequota/pods-low created\n"
+    await kubectl.run("create", "-f", "-", stdin=HIGH_PRIORITY_POD)
+    assert (await kubectl.run("describe", "quota")).strip() == PRIORITY_USED.strip()
+
+
+async def test_setting_and_viewing_quotas(kubectl: Kubectl) -> None:
+    inside = "--namespace=myspace"
+    assert await kubectl.run("create", "namespace", "myspace") == "namespace/myspace created\n"
+    await kubectl.run("create", "-f", "-", inside, stdin=COMPUTE_RESOURCES)
+    await kubectl.run("create", "-f", "-", inside, stdin=OBJECT_COUNTS)
+    listed = await kubectl.run("get", "quota", inside, "-o", "name")
+    assert listed == "resourcequota/compute-resources\nresourcequota/object-counts\n"
+    described = [
+        await kubectl.run("describe", "quota", name, inside)
+        for name in ("compute-resources", "object-counts")
+    ]
+    assert described == [COMPUTE_DESCRIBED, OBJECTS_DESCRIBED]
+
+
+async def test_counting_objects_of_any_kind(kubectl: Kubectl) -> None:
+    inside = "--namespace=myspace"
+    await kubectl.run("create", "namespace", "myspace")
+    hard = "--hard=count/deployments.apps=2,count/replicasets.apps=4,count/pods=3,count/secrets=4"
+    assert await kubectl.run("create", "quota", "test", hard, inside) == "resourcequota/test created\n"
+    deployment = ("create", "deployment", "nginx", "--image=nginx", inside, "--replicas=2")
+    assert await kubectl.run(*deployment) == "deployment.apps/nginx created\n"
+    assert await kubectl.run("describe", "quota", inside) == COUNTS_DESCRIBED
+    table = await kubectl.run("get", "deployments", inside)
+    assert [line.split() for line in table.splitlines()] == [
+        ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"],
+        ["nginx", "0/2", "0", "0", table.split()[-1]],
+    ]
+
+
+async def test_a_limit_range_that_conflicts_with_a_pod(kubectl: Kubectl) -> None:
+    await kubectl.run("apply", "-f", "-", stdin=PROBLEMATIC_LIMIT_RANGE)
+    error = await kubectl.run("apply", "-f", "-", stdin=CONFLICTING_POD, fails=True)
+    assert error.strip() == CONFLICT
+    fine = CONFLICTING_POD.replace("example-conflict", "example-no-conflict") + "      limits: {cpu: 700m}\n"
+    name = "pod/example-no-conflict-with-limitrange-cpu"
+    assert await kubectl.run("apply", "-f", "-", stdin=fine) == f"{name} created\n"
+    assert await kubectl.run("apply", "-f", "-", stdin=fine) == f"{name} unchanged\n"
+    limits = await kubectl.run("get", "limitrange", "-o", "jsonpath={.items[0].spec.limits[0]}")
+    assert json.loads(limits) == {
+        "type": "Container",
+        "default": {"cpu": "500m"},
+        "defaultRequest": {"cpu": "500m"},
+        "max": {"cpu": "1"},
+        "min": {"cpu": "100m"},
+    }
+
+
+async def test_refusals_are_in_the_api_server_s_words(kubectl: Kubectl) -> None:
+    await kubectl.run("create", "quota", "q", "--hard=pods=1,requests.cpu=1")
+    without = await kubectl.run("run", "a", "--image=busybox", fails=True)
+    assert without.strip() == (
+        'Error from server (Forbidden): pods "a" is forbidden: failed quota: q: '
+        "must specify requests.cpu for: a"
+    )
+    missing = await kubectl.run("get", "pod", "nobody", fails=True)
+    assert missing.strip() == 'Error from server (NotFound): pods "nobody" not found'
+    unknown = CONFLICTING_POD.replace("resources:", "resourses:")
+    misspelt = await kubectl.run("create", "-f", "-", stdin=unknown, fails=True)
+    assert 'spec.containers[0].resourses: Unknown field: did you mean "resources"?' in misspelt
+    applied = await kubectl.run("apply", "--server-side", "-f", "-", stdin=CONFLICTING_POD, fails=True)
+    assert "use client-side apply" in applied
+
+
+async def test_changing_listing_and_deleting(kubectl: Kubectl) -> None:
+    await kubectl.run("create", "configmap", "a", "--from-literal=k=v")
+    await kubectl.run("label", "configmap", "a", "tier=web")
+    await kubectl.run("create", "configmap", "b", "--dry-run=server", "--from-literal=k=v")
+    assert await kubectl.run("get", "configmap", "-l", "tier in (web)", "-o", "name") == "configmap/a\n"
+    assert await kubectl.run("get", "configmap", "--field-selector=metadata.name!=a", "-o", "name") == ""
+    for kind, patch in (
+        ("json", '[{"op":"replace","path":"/data/k","value":"w"}]'),
+        ("merge", '{"data":{"m":"1"}}'),
+        ("strategic", '{"data":{"s":"1"}}'),
+    ):
+        await kubectl.run("patch", "configmap", "a", f"--type={kind}", "-p", patch)
+    data = await kubectl.run("get", "configmap", "a", "-o", "jsonpath={.data}")
+    assert data == '{"k":"w","m":"1","s":"1"}'
+    for name in ("s0", "s1", "s2"):
+        await kubectl.run("create", "secret", "generic", name, "--from-literal=k=v")
+    names = await kubectl.run("get", "secrets", "--chunk-size=2", "-o", "name")
+    assert names.split() == ["secret/default-token", "secret/s0", "secret/s1", "secret/s2"]
+    assert await kubectl.run("delete", "secret", "s0") == 'secret "s0" deleted\n'
+    await kubectl.run("delete", "configmap", "--all")
+    assert await kubectl.run("get", "configmap", "-o", "name") == ""
+
+
+async def test_a_pod_is_patched_by_the_names_of_its_containers(kubectl: Kubectl) -> None:
+    await kubectl.run("create", "-f", "-", stdin=CONFLICTING_POD)
+    pod = "pod/example-conflict-with-limitrange-cpu"
+    await kubectl.run("set", "image", pod, "demo=registry.k8s.io/pause:3.9")
+    image = await kubectl.run("get", pod, "-o", "jsonpath={.spec.containers[*].image}")
+    assert image == "registry.k8s.io/pause:3.9"
+    other = '{"spec":{"containers":[{"name":"demo","command":["x"]}]}}'
+    error = await kubectl.run("patch", pod, "-p", other, fails=True)
+    assert "pod updates may not change fields other than" in error
+
+
+async def test_watching_pods(kubectl: Kubectl) -> None:
+    watch = ("get", "pods", "-w", "--request-timeout=4s", "--no-headers")
+    watching = asyncio.create_task(kubectl.run(*watch))
+    await asyncio.sleep(1.5)
+    await kubectl.run("run", "a", "--image=busybox")
+    await kubectl.run("delete", "pod", "a", "--now", "--wait=false")
+    lines = [line.split()[:3] for line in (await watching).splitlines()]
+    assert lines == [["a", "0/1", "Pending"], ["a", "0/1", "Terminating"]]
+
+
+async def test_kinds_of_a_custom_resource_definition(kubectl: Kubectl) -> None:
+    definition = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {plural: widgets, kind: Widget, shortNames: [wd]}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true,
+     additionalPrinterColumns: [{name: Size, type: string, jsonPath: .spec.size}]}
+"""
+    await kubectl.run("apply", "-f", "-", stdin=definition)
+    await kubectl.run("create", "quota", "q", "--hard=count/widgets.example.com=1")
+    widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: %s}\nspec: {size: large}\n"
+    await kubectl.run("apply", "-f", "-", stdin=widget % "one")
+    assert "exceeded quota: q" in await kubectl.run("apply", "-f", "-", stdin=widget % "two", fails=True)
+    assert (await kubectl.run("get", "wd", "--no-headers")).split()[:2] == ["one", "large"]
+
+
+async def test_who_may_only_read_writes_nothing_and_sees_no_secrets(tmp_path: Path) -> None:
+    async with serving(tmp_path, Role.READ_ONLY) as kubectl:
+        assert "default" in await kubectl.run("get", "namespaces", "-o", "name")
+        assert "may only read" in await kubectl.run("create", "configmap", "a", fails=True)
+        assert "may not see them" in await kubectl.run("get", "secrets", fails=True)
