@@ -1,5 +1,6 @@
 """One quota group: what its object says, what is counted in it, and what it may use just now."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from nodeagent.admission.elastic_quota.amounts import (
     plus,
     raised,
 )
+from nodeagent.admission.elastic_quota.runtime import Share
 from nodeagent.api.elastic_quota import ElasticQuota
 from nodeagent.api.pod import Pod
 
@@ -56,15 +58,17 @@ class Group:
         self.allocated: Amounts = {}
         self.guaranteed: Amounts = {}
         self.auto_scale_min: Amounts = {}
-        self.runtime: Amounts | None = None
+        self.sum_of_min: Counter[str] = Counter()
+        """What the children are guaranteed together, in units."""
+        self.runtime_units: Mapping[str, int] | None = None
         """None until it was worked out for the first time."""
-        self.runtime_units: Mapping[str, int] = {}
+        self._runtime: Amounts | None = None
+        self._shares: dict[str, Share] = {}
         self.request_units: Mapping[str, int] = {}
         self.guaranteed_units: Mapping[str, int] = {}
         self.is_settled = False
         """Whether the children's runtime follows from what is known now."""
         self.describe(quota, guarantees=guarantees)
-        self.scaled_units: Mapping[str, int] = self.min_units
 
     def describe(self, quota: ElasticQuota, *, guarantees: bool) -> None:
         """Take over what the object says. With `guarantees` no group lends."""
@@ -77,9 +81,40 @@ class Group:
         self.min: Amounts = dict(quota.spec.min)
         self.max: Amounts = dict(quota.spec.max)
         self.shared_weight: Amounts = {} if meta.name in names.SPECIAL else names.shared_weight(quota)
-        self.auto_scale_min = self.auto_scale_min or self.min
         self.min_units = in_units(self.min)
+        self.scaled_units: Mapping[str, int] = self.min_units
+        self.auto_scale_min = self.min
         self.weight_units = in_units(self.shared_weight)
+        self._shares = {}
+
+    @property
+    def runtime(self) -> Amounts | None:
+        """What the group may use, as last worked out; None before that."""
+        if self._runtime is None and self.runtime_units is not None:
+            self._runtime = {name: of_units(name, number) for name, number in self.runtime_units.items()}
+        return self._runtime
+
+    def share(self, key: str) -> Share:
+        """Return the group's side in the sharing of one resource."""
+        known = self._shares.get(key)
+        if known is None:
+            known = self._shares[key] = Share(
+                self.name,
+                self.weight_units.get(key, 0),
+                self.request_units.get(key, 0),
+                self.scaled_units.get(key, 0),
+                self.guaranteed_units.get(key, 0),
+                self.lends,
+            )
+        return known
+
+    def scale(self, smaller: Mapping[str, int]) -> None:
+        """Let the minimum shrink to what the parent can give, or be itself again."""
+        if not smaller and self.scaled_units is self.min_units:
+            return
+        self.scaled_units = {**self.min_units, **smaller} if smaller else self.min_units
+        self.auto_scale_min = {**self.min, **{name: of_units(name, n) for name, n in smaller.items()}}
+        self._shares = {}
 
     @property
     def is_special(self) -> bool:
@@ -92,6 +127,7 @@ class Group:
         before = self.limited_request
         self.limited_request = capped(self.all.request, self.max)
         self.request_units = in_units(self.limited_request)
+        self._shares = {}
         change = minus(self.limited_request, before)
         return {} if is_nothing(change) else change
 
@@ -100,6 +136,7 @@ class Group:
         self.allocated = plus(below, {k: v for k, v in self.own.used.items() if k in limited_keys})
         self.guaranteed = raised(self.allocated, self.min)
         self.guaranteed_units = in_units(self.guaranteed)
+        self._shares = {}
 
     def count(self, key: str, pod: CountedPod | None) -> tuple[Tally, Tally]:
         """Put a pod in, change it, or take it out (None); return what was counted of it, and what is now."""
@@ -110,9 +147,9 @@ class Group:
 
     def settle(self, runtime: Mapping[str, int]) -> None:
         """Take over what the parent's calculation gave; the level below follows from it."""
-        if self.runtime is None or runtime != self.runtime_units:
+        if runtime != self.runtime_units:
             self.runtime_units = runtime
-            self.runtime = {name: of_units(name, number) for name, number in runtime.items()}
+            self._runtime = None
             self.is_settled = False
 
 

@@ -80,9 +80,10 @@ class Quotas:
         if name in self._tree_of and self._tree_of[name] != tree_id:
             self.remove_quota(name)
         self._tree_of[name] = tree_id
+        self._bind(name, quota.metadata)
         self._tree(tree_id).put(quota)
-        self._bind()
-        self._share_out()
+        if tree_id != DEFAULT_TREE:
+            self._share_out()
 
     def remove_quota(self, name: str) -> None:
         """Forget a group, and with it the pods counted in it."""
@@ -92,8 +93,9 @@ class Quotas:
         group = self.trees[tree_id].remove(name)
         for key in group.pods if group is not None else ():
             self._pods.pop(key, None)
-        self._bind()
-        self._share_out()
+        self._bind(name, ObjectMeta())
+        if tree_id != DEFAULT_TREE or name in names.SPECIAL:
+            self._share_out()
 
     def put_pod(self, pod: Pod) -> None:
         """Count a pod, as it is now, in its group."""
@@ -230,11 +232,12 @@ class Quotas:
             total = minus(total, group.all.used if group is not None else {})
         self.trees[DEFAULT_TREE].set_total(total)
 
-    def _bind(self) -> None:
-        self._bound = {}
-        for group in self.groups():
-            for namespace in names.bound_namespaces(group.quota.metadata):
-                self._bound.setdefault(namespace, group.name)
+    def _bind(self, name: str, meta: ObjectMeta) -> None:
+        """Follow which namespaces a quota lists; the first to list one keeps it."""
+        for namespace in [each for each, owner in self._bound.items() if owner == name]:
+            del self._bound[namespace]
+        for namespace in names.bound_namespaces(meta):
+            self._bound.setdefault(namespace, name)
 
     def _named_like(self, namespace: str) -> str:
         group = self.group(namespace)

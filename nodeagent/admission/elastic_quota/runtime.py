@@ -23,46 +23,49 @@ def redistribute(total: int, shares: Sequence[Share]) -> dict[str, int]:
     what one does not need goes to the others. The minimums are not cut to fit.
     """
     runtime: dict[str, int] = {}
-    wanting: list[Share] = []
+    wanting: list[tuple[str, int, int]] = []
     left = total
-    for share in shares:
-        floor = max(share.minimum, share.guarantee)
-        if share.request > floor:
-            wanting.append(share)
-            granted = floor
-        else:
-            granted = share.request if share.lends else floor
-        runtime[share.name] = granted
-        left -= granted
+    # Unpacked, not by name: with ten thousand groups this loop is what everybody waits for.
+    for name, weight, request, minimum, guarantee, lends in shares:
+        floor = minimum if minimum > guarantee else guarantee
+        if request > floor:
+            wanting.append((name, weight, request))
+        elif lends:
+            floor = request
+        runtime[name] = floor
+        left -= floor
     while left > 0 and wanting:
-        weights = sum(share.weight for share in wanting)
+        weights = sum([weight for _, weight, _ in wanting])
         if weights <= 0:
             break
         _hand_out(left, weights, wanting, runtime)
         left = 0
         unsatisfied = []
-        for share in wanting:
-            excess = runtime[share.name] - share.request
+        for each in wanting:
+            name, _, request = each
+            excess = runtime[name] - request
             if excess >= 0:
-                runtime[share.name] = share.request
+                runtime[name] = request
                 left += excess
             else:
-                unsatisfied.append(share)
+                unsatisfied.append(each)
         wanting = unsatisfied
     return runtime
 
 
-def _hand_out(left: int, weights: int, wanting: Sequence[Share], runtime: dict[str, int]) -> None:
+def _hand_out(
+    left: int, weights: int, wanting: Sequence[tuple[str, int, int]], runtime: dict[str, int]
+) -> None:
     """Add to each its part of `left`, rounded down, and what rounding left over to the largest remainders."""
     remainders: list[tuple[int, str]] = []
     over = left
-    for share in wanting:
-        if share.weight > 0:
-            whole, remainder = divmod(share.weight * left, weights)
-            runtime[share.name] += whole
+    for name, weight, _ in wanting:
+        if weight > 0:
+            whole, remainder = divmod(weight * left, weights)
+            runtime[name] += whole
             over -= whole
             if remainder:
-                remainders.append((-remainder, share.name))
+                remainders.append((-remainder, name))
     for _, name in heapq.nsmallest(over, remainders):
         runtime[name] += 1
 

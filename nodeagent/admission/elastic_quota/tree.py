@@ -1,12 +1,12 @@
 """One tree of quota groups: sums go up as pods come and go, what may be used comes down when asked for."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from nodeagent.admission.elastic_quota import names
-from nodeagent.admission.elastic_quota.amounts import Amounts, in_units, is_nothing, minus, of_units, plus
+from nodeagent.admission.elastic_quota.amounts import Amounts, in_units, is_nothing, minus, plus
 from nodeagent.admission.elastic_quota.group import CountedPod, Group, Tally
-from nodeagent.admission.elastic_quota.runtime import Share, redistribute, scaled_minimums
+from nodeagent.admission.elastic_quota.runtime import redistribute, scaled_minimums
 from nodeagent.api.elastic_quota import ElasticQuota
 from nodeagent.api.meta import ObjectMeta
 
@@ -25,6 +25,8 @@ class QuotaTree:
         """What all groups share."""
         self._scales_min = scales_min
         self._guarantees = guarantees
+        self._orphans: dict[str, dict[str, Group]] = {}
+        """By the name of a parent that is not there yet."""
         self._limited: Counter[str] = Counter()
         self._limited_keys: frozenset[str] = frozenset()
 
@@ -54,6 +56,8 @@ class QuotaTree:
         group = self.groups.pop(name, None)
         if group is not None:
             self._leave(group)
+            if group.children:
+                self._orphans[name] = group.children
             self._count_afresh()
         return group
 
@@ -96,13 +100,11 @@ class QuotaTree:
         group = Group(quota, guarantees=self._guarantees)
         self.groups[group.name] = group
         # A child may have come before its parent.
-        waiting = (
-            [each for each in self.groups.values() if each.parent == group.name] if group.is_parent else []
-        )
+        waiting = self._orphans.pop(group.name, {})
         self._enter(group)
         if waiting:
-            for child in waiting:
-                group.children[child.name] = child
+            for child in waiting.values():
+                self._attach(child, group)
             self._count_afresh()
         else:
             self._ask(group)
@@ -111,21 +113,30 @@ class QuotaTree:
         return group
 
     def _enter(self, group: Group) -> None:
-        parent = self.groups.get(group.parent)
-        if parent is not None and not group.is_special:
-            parent.children[group.name] = group
-            parent.is_settled = False
-        if not group.is_special:
-            self._limit(group, 1)
         group.is_settled = False
-
-    def _leave(self, group: Group) -> None:
+        if group.is_special:
+            return
+        self._limit(group, 1)
         parent = self.groups.get(group.parent)
         if parent is not None:
-            parent.children.pop(group.name, None)
+            self._attach(group, parent)
+        else:
+            self._orphans.setdefault(group.parent, {})[group.name] = group
+
+    def _attach(self, group: Group, parent: Group) -> None:
+        parent.children[group.name] = group
+        parent.sum_of_min.update(group.min_units)
+        parent.is_settled = False
+
+    def _leave(self, group: Group) -> None:
+        if group.is_special:
+            return
+        self._limit(group, -1)
+        self._orphans.get(group.parent, {}).pop(group.name, None)
+        parent = self.groups.get(group.parent)
+        if parent is not None and parent.children.pop(group.name, None) is not None:
+            parent.sum_of_min.subtract(group.min_units)
             parent.is_settled = False
-        if not group.is_special:
-            self._limit(group, -1)
 
     def _limit(self, group: Group, change: int) -> None:
         """Follow which resources any group limits: those are what the root shares out."""
@@ -211,37 +222,23 @@ class QuotaTree:
         """Share out among the children what their parent has, unless nothing has changed."""
         if parent.is_settled:
             return
-        children = list(parent.children.values())
-        total = in_units(self.total) if parent is self.root else parent.runtime_units
-        self._scale_min(total, children)
+        children = tuple(parent.children.values())
+        total = in_units(self.total) if parent is self.root else parent.runtime_units or {}
+        self._scale_min(total, parent, children)
         keys = self._limited_keys if parent is self.root else parent.max.keys()
-        runtime: dict[str, dict[str, int]] = {child.name: {} for child in children}
-        for key in keys:
-            for name, number in redistribute(total.get(key, 0), self._shares(key, children)).items():
-                runtime[name][key] = number
+        runtime = {
+            key: redistribute(total.get(key, 0), [child.share(key) for child in children]) for key in keys
+        }
         for child in children:
-            child.settle(runtime[child.name])
+            child.settle({key: runtime[key][child.name] for key in keys})
         parent.is_settled = True
 
-    def _shares(self, key: str, children: list[Group]) -> list[Share]:
-        return [
-            Share(
-                child.name,
-                child.weight_units.get(key, 0),
-                child.request_units.get(key, 0),
-                child.scaled_units.get(key, 0),
-                child.guaranteed_units.get(key, 0) if self._guarantees else 0,
-                child.lends,
-            )
-            for child in children
-        ]
-
-    def _scale_min(self, total: Mapping[str, int], children: list[Group]) -> None:
-        scaled = scaled_minimums(total, [child.min_units for child in children]) if self._scales_min else ()
-        for child in children:
-            child.auto_scale_min, child.scaled_units = child.min, child.min_units
-        for child, smaller in zip(children, scaled, strict=False):
-            if smaller:
-                child.scaled_units = {**child.min_units, **smaller}
-                written = {name: of_units(name, number) for name, number in smaller.items()}
-                child.auto_scale_min = {**child.min, **written}
+    def _scale_min(self, total: Mapping[str, int], parent: Group, children: Sequence[Group]) -> None:
+        short = {name: available for name, available in total.items() if available < parent.sum_of_min[name]}
+        if short and self._scales_min:
+            scaled = scaled_minimums(short, [child.min_units for child in children])
+            for child, smaller in zip(children, scaled, strict=True):
+                child.scale(smaller)
+        else:
+            for child in children:
+                child.scale({})
