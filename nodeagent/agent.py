@@ -46,6 +46,7 @@ from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.evictor import Evictor
 from nodeagent.pods.launch import launch_settings
 from nodeagent.pods.manager import PodManager, stored_records
+from nodeagent.pods.oom_kills import OomKillReporter, Scope
 from nodeagent.pods.record import PodRecord
 from nodeagent.pods.recovery import (
     readmit,
@@ -133,6 +134,8 @@ class Agent:
         for threshold in self._policy.effective_thresholds:
             # A series that begins at 1 hides its first eviction from rate().
             self._instruments.evictions.increase(str(threshold.signal), by=0)
+        for scope in Scope:
+            self._instruments.oom_kills.increase(scope, by=0)
 
     async def start(self) -> None:
         """Find what an earlier agent left, make the upper levels of the tree, and listen."""
@@ -181,6 +184,7 @@ class Agent:
             await listener.close()
         await self._manager.close()
         self._notices.close()
+        self._oom_kills.close()
         self._hot.close()
         await self._driver.close()
         self._store.close()
@@ -238,12 +242,16 @@ class Agent:
             self._usage,
             self._set_conditions,
             self._meter.pod_evicted,
+            self._meter.pod_dead,
             self._decisions,
             log_directory,
         )
         limits = Limits.of_machine(len(machine.topology.cpus), measure_fill_rate())
         self._eviction = EvictionLoop(self._evictor, self._clock, self._policy, Pace(limits))
 
+        self._oom_kills = OomKillReporter(
+            machine.layout.kubepods, self._records, self._manager.pods, self._events, self._meter.oom_killed
+        )
         self._shutdown = NodeShutdown(
             shutdown_phases(kubelet),
             Logind(),
@@ -293,6 +301,7 @@ class Agent:
             summarise=self._usage.in_full,
         )
         self._listeners = await open_servers(view)
+        self._oom_kills.watch(self._machine.roots.kernel_log)
         self._notices = Notices(self._eviction.wake)
         self._notices.watch_node(self._machine.tree, self._machine.layout.kubepods, self._machine.roots.proc)
 

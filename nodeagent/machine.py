@@ -36,6 +36,7 @@ class Roots:
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")
     cgroup: Path = Path("/sys/fs/cgroup")
+    kernel_log: Path = Path("/dev/kmsg")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,15 @@ class Meter:
             counter.increase(by=total - self._counted.get(counter, 0))
             self._counted[counter] = total
 
+    def oom_killed(self, scope: str) -> None:
+        """Count what the kernel's OOM killer did."""
+        self._instruments.oom_kills.increase(scope)
+
+    def pod_dead(self, record: EvictionRecord) -> None:
+        """Take the time that an immediate eviction took, when its pod is dead."""
+        if record.pressure is not None and record.pressure.hard and record.seconds_to_dead is not None:
+            self._instruments.crossing_to_dead.labels(record.cause).observe(record.seconds_to_dead)
+
     def pod_evicted(self, record: EvictionRecord) -> None:
         """Count an eviction when it is decided."""
         self._instruments.evictions.increase(record.cause)

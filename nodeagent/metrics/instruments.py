@@ -125,6 +125,16 @@ class Instruments:
             "Age of the measurements at the moment of an eviction.",
             ("eviction_signal",),
         )
+        self.crossing_to_dead = _histogram(
+            "nodeagent_eviction_crossing_to_dead_seconds",
+            "Time from the crossing of a hard threshold to the end of the evicted pod's last process.",
+            ("eviction_signal",),
+        )
+        self.oom_kills = Counter(
+            "nodeagent_oom_kills_total",
+            "Processes that the kernel killed, by whose memory had run out: system, pods, pod, other.",
+            ("scope",),
+        )
         self.preemptions = Counter(
             "kubelet_preemptions", "Pods preempted for a critical one, by resource.", ("preemption_signal",)
         )

@@ -39,6 +39,7 @@ class Evictor:
         usage: UsageReader,
         conditions_changed: Callable[[frozenset[Condition]], None],
         evicted: Callable[[EvictionRecord], None],
+        dead: Callable[[EvictionRecord], None],
         decisions: DecisionLog,
         log_directory: Path,
     ) -> None:
@@ -50,6 +51,7 @@ class Evictor:
         self._usage = usage
         self._conditions_changed = conditions_changed
         self._evicted = evicted
+        self._dead = dead
         self._decisions = decisions
         self._log_directory = log_directory
 
@@ -104,8 +106,7 @@ class Evictor:
         self._events.node("EvictionThresholdMet", f"Attempting to reclaim {resource}", warning=True)
 
     def recorded(self, record: EvictionRecord) -> None:
-        if record.dead_at is None:
-            self._evicted(record)
+        (self._evicted if record.dead_at is None else self._dead)(record)
         self._decisions.keep_eviction(record)
         if record.dead_at is not None:
             self._decisions.save()

@@ -1,11 +1,12 @@
 """Limits limit: CPU, memory and processes, and none of it is felt by the others."""
 
+import re
 from typing import Any
 
 import pytest
 
 from tests.integration.node import CGROUP_ROOT, Node
-from tests.integration.observed import allowed_cpus, leaf_of, slice_of, status_of
+from tests.integration.observed import allowed_cpus, events, leaf_of, slice_of, status_of
 from tests.integration.workload import container, pod, shell
 
 BUSY = "while :; do :; done"
@@ -70,8 +71,13 @@ class TestQuotas:
     def test_a_memory_hog_without_restarts_fails(self, shared_node: Node) -> None:
         manifest = pod("hog", shell(MEMORY_HOG, limits={"memory": "32Mi"}), restartPolicy="Never")
         shared_node.apply("hog", manifest)
-        ended = status_of(shared_node.wait_phase("hog", "Failed"))["state"]["terminated"]
+        hog = shared_node.wait_phase("hog", "Failed")
+        ended = status_of(hog)["state"]["terminated"]
         assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+        told = [each["message"] for each in events(shared_node, "OOMKilling", hog["metadata"]["name"])]
+        victim = r"Process tail \(pid \d+\) of container c was killed: out of memory at the limit of "
+        assert any(re.fullmatch(victim + re.escape(leaf_of(hog)), message) for message in told), told
+        assert re.search(r'^nodeagent_oom_kills_total{scope="pod"} [1-9]', shared_node.get("/metrics"), re.M)
 
     def test_a_fork_bomb_stops_at_pids_max_and_the_node_goes_on(self, shared_node: Node) -> None:
         shared_node.apply("bomb", pod("bomb", container("bash", "-c", FORK_BOMB)))
