@@ -33,6 +33,7 @@ def checked_config(path: Path | None) -> Config:
 def start_faults(config: Config) -> Iterator[str]:
     """What thresholds and policy options make impossible, in kubelet's words; no machine is looked at."""
     from nodeagent.eviction.configured import configured_thresholds
+    from nodeagent.eviction.opt_in import opt_in_thresholds
     from nodeagent.eviction.thresholds import ThresholdError
     from nodeagent.resources.cpu_options import parse_cpu_options
     from nodeagent.resources.errors import OptionError
@@ -41,6 +42,7 @@ def start_faults(config: Config) -> Iterator[str]:
     kubelet = config.kubelet
     try:
         configured_thresholds(kubelet)
+        opt_in_thresholds(config.agent)
     except ThresholdError as error:
         yield str(error)
     options = kubelet.cpu_manager_policy_options

@@ -308,3 +308,19 @@ class AgentConfiguration(Section, frozen=True):
             zero_counts=True,
         ),
     ] = True
+    eviction_allocatable_pids: Annotated[
+        str,
+        Setting(
+            "Evicts at once when fewer process numbers than this (or this percentage) are left to all pods "
+            "together; empty: not watched."
+        ),
+    ] = ""
+    eviction_memory_pressure: Annotated[
+        str,
+        Setting(
+            "Evicts when all tasks of the node wait for memory for more than this percentage of the time "
+            "(PSI, full) throughout evictionPressurePeriod; empty: not watched."
+        ),
+    ] = ""
+    eviction_io_pressure: Annotated[str, Setting("The same of disks; the pod that waits most goes.")] = ""
+    eviction_pressure_period: Annotated[Duration, Setting("How long either pressure must last.")] = "30s"

@@ -3,11 +3,12 @@
 from nodeagent.api.duration import parse_duration
 from nodeagent.config import Config, KubeletConfiguration
 from nodeagent.eviction.manager import Policy
+from nodeagent.eviction.opt_in import opt_in_thresholds
 from nodeagent.eviction.thresholds import Threshold, parse_thresholds
 
 
 def configured_thresholds(kubelet: KubeletConfiguration) -> tuple[Threshold, ...]:
-    """Return the thresholds; raises ThresholdError."""
+    """Return kubelet's thresholds; raises ThresholdError."""
     return parse_thresholds(
         enforce_node_allocatable=kubelet.enforce_node_allocatable,
         eviction_hard=kubelet.eviction_hard,
@@ -21,7 +22,7 @@ def eviction_policy(config: Config) -> Policy:
     """Return what the loop goes by; raises ThresholdError."""
     kubelet = config.kubelet
     return Policy(
-        thresholds=configured_thresholds(kubelet),
+        thresholds=(*configured_thresholds(kubelet), *opt_in_thresholds(config.agent)),
         pressure_transition_period_seconds=parse_duration(kubelet.eviction_pressure_transition_period),
         max_pod_grace_period_seconds=kubelet.eviction_max_pod_grace_period,
         local_storage_isolation=kubelet.local_storage_capacity_isolation,

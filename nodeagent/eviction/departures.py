@@ -22,6 +22,7 @@ PATIENCE_SECONDS = {
     # As kubelet waits for a pod's files to be removed.
     Resource.INODES: 30.0,
     Resource.EPHEMERAL_STORAGE: 30.0,
+    Resource.IO: 30.0,
 }
 STUCK_SECONDS = 30.0
 # When so little is left of what there was at the last choice, somebody else is at it.

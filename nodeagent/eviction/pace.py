@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodeagent.api.quantity import NANOS_PER_UNIT
-from nodeagent.eviction.signals import RESOURCES, Observations, Resource, Signal
+from nodeagent.eviction.signals import RESOURCES, WHOLE_PERCENT, Observations, Resource, Signal
 from nodeagent.eviction.thresholds import Threshold
 
 # What watching may take of one CPU: while every threshold is far, and while one is closer than that.
@@ -63,6 +63,8 @@ class Limits:
                 return self.inodes_per_second
             case Resource.EPHEMERAL_STORAGE:
                 return self.storage_bytes_per_second
+            case Resource.IO:
+                return WHOLE_PERCENT
 
 
 class Trend:

@@ -49,7 +49,7 @@ def rank(
 ) -> tuple[Candidate, ...]:
     """Return the pods in the order in which they are to be evicted; equals stay as they came."""
     candidates = [_candidate(signal, pod, stats.get(pod.metadata.uid), filesystems) for pod in pods]
-    if RESOURCES[signal] is Resource.PIDS:
+    if RESOURCES[signal] in (Resource.PIDS, Resource.IO):
         return tuple(sorted(candidates, key=_by_priority_first))
     return tuple(sorted(candidates, key=_by_excess_first))
 
@@ -73,6 +73,11 @@ def process_count(stats: PodStats) -> int:
     return (stats.process_stats.process_count or 0) if stats.process_stats is not None else 0
 
 
+def io_stall(stats: PodStats) -> int:
+    """Return the share of the last minute in which all tasks of the pod waited for a disk, in percent."""
+    return int(stats.io.psi.full.avg60) if stats.io is not None and stats.io.psi is not None else 0
+
+
 def _candidate(signal: Signal, pod: Pod, stats: PodStats | None, filesystems: Filesystems) -> Candidate:
     match RESOURCES[signal]:
         case Resource.MEMORY:
@@ -80,6 +85,8 @@ def _candidate(signal: Signal, pod: Pod, stats: PodStats | None, filesystems: Fi
             exceeds = Quantity.of(usage) > request
         case Resource.PIDS:
             usage, request, exceeds = process_count(stats) if stats else 0, ZERO, False
+        case Resource.IO:
+            usage, request, exceeds = io_stall(stats) if stats else 0, ZERO, False
         case Resource.EPHEMERAL_STORAGE:
             usage, request = disk_usage(signal, pod, stats, filesystems), request_of(pod, EPHEMERAL_STORAGE)
             exceeds = Quantity.of(usage) > request

@@ -7,7 +7,15 @@ from msgspec import Struct
 
 from nodeagent.eviction.manager import Choice, Eviction, Policy
 from nodeagent.eviction.ranking import Candidate
-from nodeagent.eviction.signals import RESOURCES, Observation, Resource, Signal, is_counted, quantity_of
+from nodeagent.eviction.signals import (
+    PRESSURES,
+    RESOURCES,
+    Observation,
+    Resource,
+    Signal,
+    is_counted,
+    quantity_of,
+)
 from nodeagent.eviction.thresholds import Threshold
 
 MEBIBYTE = 1 << 20
@@ -150,6 +158,8 @@ def _end(record: EvictionRecord) -> str:
 def _rate(signal: Signal, rate: float) -> str:
     if not is_counted(signal):
         return f"{rate / MEBIBYTE:.1f} MiB/s"
+    if signal in PRESSURES:
+        return f"{rate:.0f} percent/s"
     return f"{rate:.0f} {'PIDs' if RESOURCES[signal] is Resource.PIDS else 'inodes'}/s"
 
 

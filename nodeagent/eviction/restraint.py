@@ -1,7 +1,7 @@
 """When not to act again so soon: kubelet's pace where haste would help nobody."""
 
 from nodeagent.api.quantity import NANOS_PER_UNIT
-from nodeagent.eviction.signals import RESOURCES, Observation, Resource, Signal
+from nodeagent.eviction.signals import PRESSURES, RESOURCES, Observation, Resource, Signal
 from nodeagent.eviction.thresholds import Threshold
 
 NOBODY_SECONDS = 1.0
@@ -47,8 +47,18 @@ class Restraint:
         """
         resource = RESOURCES[threshold.signal]
         last = self._evicted_at.get(resource)
+        if threshold.signal in PRESSURES:
+            # The average takes its time to show what an eviction did.
+            return self._may_again(
+                threshold.signal, last, max(self._interval, threshold.grace_period_seconds), now
+            )
         is_trifle = usage * NANOS_PER_UNIT < TRIFLE_SHARE * threshold.value.nanos_of(observed.capacity)
-        if last is None or now >= last + self._interval or not (is_trifle or resource in SLOW):
+        if not is_trifle and resource not in SLOW:
             return True
-        self._until[threshold.signal] = last + self._interval
+        return self._may_again(threshold.signal, last, self._interval, now)
+
+    def _may_again(self, signal: Signal, last: float | None, pause_seconds: float, now: float) -> bool:
+        if last is None or now >= last + pause_seconds:
+            return True
+        self._until[signal] = last + pause_seconds
         return False

@@ -22,6 +22,15 @@ class Signal(StrEnum):
     CONTAINERFS_AVAILABLE = "containerfs.available"
     CONTAINERFS_INODES_FREE = "containerfs.inodesFree"
     PID_AVAILABLE = "pid.available"
+    ALLOCATABLE_PIDS_AVAILABLE = "allocatablePids.available"
+    MEMORY_UNSTALLED = "memoryPressure.full"
+    IO_UNSTALLED = "ioPressure.full"
+
+
+OWN_SIGNALS = frozenset((Signal.ALLOCATABLE_PIDS_AVAILABLE, Signal.MEMORY_UNSTALLED, Signal.IO_UNSTALLED))
+"""What kubelet has no signal for; only an AgentConfiguration can give them thresholds."""
+PRESSURES = frozenset((Signal.MEMORY_UNSTALLED, Signal.IO_UNSTALLED))
+"""Shares of time, in percent: what is left of it when all tasks of the node waited for the rest."""
 
 
 class Filesystem(StrEnum):
@@ -47,6 +56,7 @@ class Resource(StrEnum):
     PIDS = "pids"
     INODES = "inodes"
     EPHEMERAL_STORAGE = "ephemeral-storage"
+    IO = "io"
 
 
 class Condition(StrEnum):
@@ -67,13 +77,18 @@ RESOURCES: Mapping[Signal, Resource] = {
     Signal.CONTAINERFS_AVAILABLE: Resource.EPHEMERAL_STORAGE,
     Signal.CONTAINERFS_INODES_FREE: Resource.INODES,
     Signal.PID_AVAILABLE: Resource.PIDS,
+    Signal.ALLOCATABLE_PIDS_AVAILABLE: Resource.PIDS,
+    Signal.MEMORY_UNSTALLED: Resource.MEMORY,
+    Signal.IO_UNSTALLED: Resource.IO,
 }
 CONDITIONS: Mapping[Resource, Condition] = {
     Resource.MEMORY: Condition.MEMORY_PRESSURE,
     Resource.PIDS: Condition.PID_PRESSURE,
     Resource.INODES: Condition.DISK_PRESSURE,
     Resource.EPHEMERAL_STORAGE: Condition.DISK_PRESSURE,
+    Resource.IO: Condition.DISK_PRESSURE,
 }
+WHOLE_PERCENT = 100
 _URGENCY = {resource: place for place, resource in enumerate(Resource)}
 
 
@@ -83,8 +98,8 @@ def urgency(signal: Signal) -> int:
 
 
 def is_counted(signal: Signal) -> bool:
-    """Tell whether a signal counts things (inodes, processes) rather than bytes."""
-    return RESOURCES[signal] in (Resource.INODES, Resource.PIDS)
+    """Tell whether a signal counts things (inodes, processes, percent of time) rather than bytes."""
+    return signal in PRESSURES or RESOURCES[signal] in (Resource.INODES, Resource.PIDS)
 
 
 def quantity_of(signal: Signal, amount: int) -> Quantity:
@@ -141,6 +156,16 @@ def observe_hot(sample: HotSample, time: datetime, filesystems: Sequence[Filesys
         )
     if (tasks := sample.processes) is not None:
         found[Signal.PID_AVAILABLE] = Observation(tasks.maximum - tasks.current, tasks.maximum, time)
+    if (tasks := sample.pods_processes) is not None:
+        found[Signal.ALLOCATABLE_PIDS_AVAILABLE] = Observation(
+            tasks.maximum - tasks.current, tasks.maximum, time
+        )
+    for signal, stalled in (
+        (Signal.MEMORY_UNSTALLED, sample.memory_stalled_percent),
+        (Signal.IO_UNSTALLED, sample.io_stalled_percent),
+    ):
+        if stalled is not None:
+            found[signal] = Observation(int(WHOLE_PERCENT - stalled), WHOLE_PERCENT, time)
     for filesystem, figures in zip(filesystems, sample.filesystems, strict=False):
         if figures is not None:
             found[filesystem.available] = Observation(figures.available_bytes, figures.capacity_bytes, time)

@@ -8,7 +8,7 @@ from math import inf
 
 from nodeagent.api.duration import DurationError, parse_duration
 from nodeagent.api.quantity import BINARY_SI, NANOS_PER_UNIT, Quantity, QuantityError
-from nodeagent.eviction.signals import Filesystem, Signal
+from nodeagent.eviction.signals import OWN_SIGNALS, Filesystem, Signal
 
 Statements = Mapping[str, str] | None
 
@@ -17,6 +17,9 @@ _DIGITS = "[0-9](_?[0-9])*"
 _DECIMAL = re.compile(rf"[+-]?(?=\.?[0-9])({_DIGITS})?(\.({_DIGITS})?)?([eE][+-]?{_DIGITS})?")
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?=\.?[0-9a-fA-F])[0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+
+
+_KUBELETS_SIGNALS = frozenset(signal.value for signal in Signal if signal not in OWN_SIGNALS)
 
 
 class ThresholdError(ValueError):
@@ -122,13 +125,14 @@ def _parse_statements(setting: str, statements: Statements) -> list[Threshold]:
     thresholds = []
     for name, text in (statements or {}).items():
         field = f"{setting}[{name}]"
-        value = _parse_value(field, _signal(field, name), text)
+        value = parse_amount(field, _signal(field, name), text)
         if value is not None:
             thresholds.append(Threshold(Signal(name), value))
     return thresholds
 
 
-def _parse_value(field: str, signal: Signal, text: str) -> Amount | None:
+def parse_amount(field: str, signal: Signal, text: str) -> Amount | None:
+    """Read a threshold's amount, None if it is switched off; raises ThresholdError."""
     if text in ("0%", "100%"):
         return None
     if text.endswith("%"):
@@ -182,10 +186,9 @@ def _parse_minimum_reclaims(statements: Statements) -> dict[Signal, Amount]:
 
 
 def _signal(field: str, name: str) -> Signal:
-    try:
-        return Signal(name)
-    except ValueError:
-        raise ThresholdError(field, f"unsupported eviction signal {name}") from None
+    if name not in _KUBELETS_SIGNALS:
+        raise ThresholdError(field, f"unsupported eviction signal {name}")
+    return Signal(name)
 
 
 def _parse_quantity(field: str, text: str) -> Quantity:

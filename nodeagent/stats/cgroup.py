@@ -83,7 +83,7 @@ def read_cgroup(tree: CgroupTree, path: str) -> CgroupSample | None:
 
 
 def read_in_haste(tree: CgroupTree, path: str) -> CgroupSample | None:
-    """Measure only memory and tasks: three files, for a decision that cannot wait."""
+    """Measure only memory, tasks and stalls on disks: four files, for a decision that cannot wait."""
     memory = read_charged_memory(tree, path)
     if memory is None:
         return None
@@ -92,7 +92,7 @@ def read_in_haste(tree: CgroupTree, path: str) -> CgroupSample | None:
         memory=memory,
         tasks=parse_limit(tree.read(path, "pids.current")),
         tasks_limit=None,
-        io_pressure=None,
+        io_pressure=parse_pressure(tree.read(path, "io.pressure")),
         populated=True,
         dying_descendants=0,
     )

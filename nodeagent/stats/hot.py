@@ -36,6 +36,11 @@ class HotSample:
     processes: ProcessNumbers | None
     filesystems: tuple[FilesystemSample | None, ...]
     """In the order in which the paths were given."""
+    pods_processes: ProcessNumbers | None = None
+    """Tasks of all pods together, and the limit of their cgroup."""
+    memory_stalled_percent: float | None = None
+    """How much of the last ten seconds all tasks of the node waited for memory (PSI, full)."""
+    io_stalled_percent: float | None = None
 
 
 class HotReader:
@@ -59,6 +64,10 @@ class HotReader:
         self._pods_usage = cgroup(pods_cgroup, "memory.current")
         self._pods_limit = cgroup(pods_cgroup, "memory.max")
         self._pods_stat = cgroup(pods_cgroup, "memory.stat")
+        self._pods_tasks = cgroup(pods_cgroup, "pids.current")
+        self._pods_tasks_limit = cgroup(pods_cgroup, "pids.max")
+        self._memory_pressure = proc("pressure/memory")
+        self._io_pressure = proc("pressure/io")
         self._filesystems = tuple(map(str, filesystems))
         self._last: HotSample | None = None
         self._last_pods_usage: int | None = None
@@ -73,6 +82,9 @@ class HotReader:
             pods_memory=self._pods_memory(self._last_pods_usage),
             processes=self._processes(),
             filesystems=tuple(read_filesystem(path) for path in self._filesystems),
+            pods_processes=self._pods_processes(),
+            memory_stalled_percent=_stalled(self._memory_pressure.read()),
+            io_stalled_percent=_stalled(self._io_pressure.read()),
         )
         return self._last
 
@@ -95,6 +107,10 @@ class HotReader:
             self._pods_usage,
             self._pods_limit,
             self._pods_stat,
+            self._pods_tasks,
+            self._pods_tasks_limit,
+            self._memory_pressure,
+            self._io_pressure,
         ):
             file.close()
 
@@ -116,11 +132,22 @@ class HotReader:
             return None
         return HotMemory(limit, max(limit - max(usage - inactive, 0), 0))
 
+    def _pods_processes(self) -> ProcessNumbers | None:
+        limit = parse_number(self._pods_tasks_limit.read())
+        count = parse_number(self._pods_tasks.read())
+        return None if limit is None or count is None else ProcessNumbers(limit, count)
+
     def _processes(self) -> ProcessNumbers | None:
         limits = [number for file in self._task_limits if (number := parse_number(file.read())) is not None]
         fields = self._loadavg.read().split()
         count = parse_number(fields[3].rpartition(b"/")[2]) if len(fields) > 3 else None
         return None if not limits or count is None else ProcessNumbers(min(limits), count)
+
+
+def _stalled(pressure: bytes) -> float | None:
+    """Return the ten seconds' average of the line "full avg10=1.23 avg60=..."."""
+    _, found, rest = pressure.partition(b"full avg10=")
+    return float(rest.partition(b" ")[0]) if found else None
 
 
 def _kernel_available(meminfo: bytes) -> int | None:

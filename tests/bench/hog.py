@@ -44,7 +44,7 @@ def cache() -> Callable[[int], object]:
 
 
 def log() -> Callable[[int], object]:
-    return lambda count: os.write(1, b"x" * 99 + b"\n" * max(count // 100, 1))
+    return lambda count: os.write(1, (b"x" * 99 + b"\n") * (count // 100))
 
 
 KINDS = {each.__name__: each for each in (anonymous, tmpfs, cache, log)}

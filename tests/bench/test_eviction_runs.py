@@ -26,6 +26,7 @@ pytestmark = pytest.mark.bench
 HERE = Path(__file__).parent
 REPETITIONS = 1
 TOOLS = "/root/bench"
+THREADS_MAX = "/proc/sys/kernel/threads-max"
 CUE, WITNESSED = "/run/cue", "/run/witnessed"
 THRESHOLD_MIB = 200
 SMALL_DISK_MIB, SMALL_DISK_INODES = 48, 2000
@@ -42,7 +43,7 @@ MEMORY_RUNS = [
     for qos in QOS
     for rate in rates
 ]
-CONFIGURATION = {
+CONFIGURATION: dict[str, Any] = {
     "evictionHard": {
         "memory.available": f"{THRESHOLD_MIB}Mi",
         "pid.available": str(PIDS_LEFT),
@@ -166,8 +167,10 @@ def told_seconds(node: Node, uid: str) -> float | None:
     return next((each.seconds_to_dead for each in records if each is not None and each.uid == uid), None)
 
 
-def run_once(node: Node, innocents: Innocents, row: Row, manifest: Manifest, *, must_go: bool) -> None:
-    """Let one offender loose, and add what became of it to the row."""
+def run_once(
+    node: Node, innocents: Innocents, row: Row, manifest: Manifest, *, must_go: bool, last: bool = True
+) -> None:
+    """Let one offender loose, and add what became of it to the row; where it is the `last`, wait for calm."""
     name = manifest["metadata"]["name"]
     node.run(f"rm -f {CUE} {WITNESSED}")
     kills, ooms = kernel_kills(node), kubepods_ooms(node)
@@ -205,7 +208,8 @@ def run_once(node: Node, innocents: Innocents, row: Row, manifest: Manifest, *, 
     row.misses += misses
     node.delete(name)
     node.wait_gone(name)
-    node.wait(lambda: _is_calm(node), 120, "no pressure")
+    if last:
+        node.wait(lambda: _is_calm(node), 120, "no pressure")
 
 
 def _is_calm(node: Node) -> bool:
@@ -230,3 +234,68 @@ def test_memory(node: Node, innocents: Innocents, table: list[Row], kind: str, q
     speed = f"{rate} MB/s" if rate else "unbounded"
     name = f"{kind}, {qos}, {speed}"
     repeat(node, innocents, table, name, hog(kind, rate, qos), must_go=kind != "cache")
+
+
+def bomb(*, limited: bool) -> Manifest:
+    """Forks without end, up to the limit of a pod, or of the node where `limited` is false."""
+    script = f"until [ -e {CUE} ]; do sleep 0.1; done; while :; do sleep 1000 & done"
+    return pod("hog" if limited else "bomb", container("bash", "-c", script), restartPolicy="Never")
+
+
+def test_a_fork_bomb_at_its_pods_limit(node: Node, innocents: Innocents, table: list[Row]) -> None:
+    repeat(
+        node,
+        innocents,
+        table,
+        f"fork bomb, podPidsLimit {PODS_PIDS_LIMIT}",
+        bomb(limited=True),
+        must_go=False,
+    )
+
+
+@pytest.fixture
+def few_processes(node: Node) -> Iterator[None]:
+    """A machine that is nearly full of processes: one pod's limit is more than is left."""
+    before = node.read(THREADS_MAX)
+    running = int(node.read("/proc/loadavg").split()[3].split("/")[1])
+    node.run(f"echo {running + PIDS_LEFT + PODS_PIDS_LIMIT // 2} >{THREADS_MAX}")
+    yield
+    node.run(f"echo {before} >{THREADS_MAX}")
+
+
+def test_many_processes_near_the_machines_limit(
+    node: Node, innocents: Innocents, table: list[Row], few_processes: None
+) -> None:
+    repeat(node, innocents, table, "fork bomb, near the machine's limit", bomb(limited=False))
+
+
+def test_a_log_that_fills_the_disk(node: Node, innocents: Innocents, table: list[Row]) -> None:
+    repeat(node, innocents, table, f"log, on a disk of {SMALL_DISK_MIB} MiB", hog("log", 10))
+
+
+def test_everything_at_once(node: Node, innocents: Innocents, table: list[Row]) -> None:
+    """Beside the one that is timed, others use up memory and processes, and write to the disk."""
+    beside = {
+        "also-tmpfs": ("tmpfs", 40, "Burstable"),
+        "also-log": ("log", 5, "Burstable"),
+        "also-cache": ("cache", 40, "Guaranteed"),
+    }
+    row = Row("anonymous, unbounded, and all others")
+    table.append(row)
+    for _ in range(REPETITIONS):
+        node.run(f"rm -f {CUE}")
+        for name, what in beside.items():
+            manifest = hog(*what)
+            manifest["metadata"]["name"] = name
+            node.apply(name, manifest)
+        node.apply("also-bomb", bomb(limited=True) | {"metadata": {"name": "also-bomb"}})
+        for name in (*beside, "also-bomb"):
+            node.wait_phase(name, "Running", timeout=180)
+        run_once(node, innocents, row, hog("anonymous", 0), must_go=True, last=False)
+        for name in (*beside, "also-bomb"):
+            node.delete(name)
+        for name in (*beside, "also-bomb"):
+            node.wait_gone(name)
+        node.wait(lambda: _is_calm(node), 120, "no pressure")
+    print(f"\n{row}")
+    assert not row.misses
