@@ -55,8 +55,10 @@ from nodeagent.pods.recovery import (
     report_displaced,
     report_state_files,
 )
+from nodeagent.pods.revoker import Revoker
 from nodeagent.pods.services import Refusal, Services
 from nodeagent.pods.shutdown import NodeShutdown, shutdown_phases
+from nodeagent.pods.team_quotas import TeamQuotas, quota_settings
 from nodeagent.pods.usage import UsageReader
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
@@ -174,6 +176,7 @@ class Agent:
             self._keep_house(),
             self._eviction.run(),
             self._shutdown.run(),
+            self._revoker.run(),
             self._service.keep_alive(self._clock, self._is_turning),
         )
 
@@ -209,6 +212,12 @@ class Agent:
             records=self._records,
             active_pods=self._active_pods,
         )
+        self._team_quotas = TeamQuotas(
+            quota_settings(config.agent.elastic_quota),
+            self._node_view,
+            lambda: self._manager.quota_pods(),
+            self._clock,
+        )
         self._admission = NodeAdmission(
             self._node_view,
             self._managers,
@@ -218,6 +227,7 @@ class Agent:
             lambda: self._manager.admitted_pods(),
             self._clock,
             self._decisions.keep_admission,
+            self._team_quotas.judge,
         )
         self._usage = UsageReader(
             self._facts.name,
@@ -230,6 +240,14 @@ class Agent:
             own_cgroup=own_cgroup(machine.roots.proc),
         )
         self._manager = PodManager(self._services(log_directory))
+        self._revoker = Revoker(
+            self._team_quotas,
+            self._manager,
+            self._events,
+            self._decisions,
+            self._clock,
+            parse_duration(config.agent.elastic_quota.revoke_pod_interval),
+        )
         self._hot = HotReader(
             machine.roots.proc, machine.tree, machine.layout.kubepods, (self._state_directory,)
         )
@@ -299,6 +317,7 @@ class Agent:
             health_checks={"log": lambda: None, "syncloop": self._syncloop_health},
             current_node=lambda: self._node,
             summarise=self._usage.in_full,
+            team_quotas=self._team_quotas,
         )
         self._listeners = await open_servers(view)
         self._oom_kills.watch(self._machine.roots.kernel_log)
@@ -382,6 +401,7 @@ class Agent:
             self._events.node("InvalidManifest", error.text, warning=True)
         self._reported = frozenset(manifests.errors)
         self._admission.policies = manifests.policies
+        self._team_quotas.groups = manifests.policies.elastic_quotas
         now = self._clock.now()
         desired = {
             uid: PodRecord(pod=pod, source=manifests.files[uid], created=now)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodeagent.admission.elastic_quota.quotas import Quotas
 from nodeagent.api.decode import from_json
 from nodeagent.api.event import Event
 from nodeagent.api.meta import parse_time
@@ -24,6 +25,7 @@ from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.decisions import DecisionLog, Kind
 from nodeagent.pods.lifecycle import has_ended
 from nodeagent.pods.manager import PodManager
+from nodeagent.pods.team_quotas import TeamQuotas
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.server.snapshot import RESERVED
@@ -54,6 +56,7 @@ class AgentView:
     health_checks: Mapping[str, HealthCheck]
     current_node: Callable[[], Node]
     summarise: Callable[[Sequence[Pod]], Summary]
+    team_quotas: TeamQuotas
 
     @property
     def metrics(self) -> "AgentView":
@@ -78,6 +81,9 @@ class AgentView:
     def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
         kind = Kind(query.kind) if query.kind else None
         return self.decision_log.page(before, limit, kind=kind, pod=query.pod)
+
+    def elastic_quotas(self) -> Quotas:
+        return self.team_quotas.current()
 
     def cpu_owners(self) -> Mapping[str, CpuSet]:
         owners = {RESERVED: self.managers.reserved_cpus}

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from nodeagent.admission.elastic_quota.webhook import QuotaWebhook, WebhookSettings
 from nodeagent.admission.limit_range_validation import default_limit_range, validate_limit_range
 from nodeagent.admission.priority_class import (
     SYSTEM_CLASSES,
@@ -15,9 +16,10 @@ from nodeagent.admission.priority_class import (
 )
 from nodeagent.admission.quota.limited import limited_resources
 from nodeagent.admission.quota.validation import default_resource_quota, validate_resource_quota
-from nodeagent.admission.refusal import Refusal, already_exists, invalid
+from nodeagent.admission.refusal import Refusal, already_exists, denied, invalid
 from nodeagent.admission.request import PRIORITY_CLASSES, GroupResource, HasMetadata, Request
 from nodeagent.api.admission_configuration import AdmissionConfiguration, LimitedResource
+from nodeagent.api.elastic_quota import ElasticQuota
 from nodeagent.api.errors import FieldError
 from nodeagent.api.policy import LimitRange, PriorityClass, ResourceQuota
 
@@ -25,8 +27,8 @@ LIMIT_RANGES = GroupResource("limitranges")
 RESOURCE_QUOTAS = GroupResource("resourcequotas")
 DEFAULT_NAMESPACE = "default"
 
-Policy = PriorityClass | LimitRange | ResourceQuota | AdmissionConfiguration
-NamespacedT = TypeVar("NamespacedT", LimitRange, ResourceQuota)
+Policy = PriorityClass | LimitRange | ResourceQuota | ElasticQuota | AdmissionConfiguration
+NamespacedT = TypeVar("NamespacedT", LimitRange, ResourceQuota, ElasticQuota)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Policies:
     limit_ranges: tuple[LimitRange, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     limited_resources: tuple[LimitedResource, ...] = ()
+    elastic_quotas: tuple[ElasticQuota, ...] = ()
 
     def with_policy(self, policy: Policy) -> "tuple[Policies, Refusal | None]":
         """Return the policies with one more, or just themselves and why it is refused.
@@ -50,6 +53,8 @@ class Policies:
                 extended, refusal = self._with_limit_range(default_limit_range(_namespaced(policy)))
             case ResourceQuota():
                 extended, refusal = self._with_quota(default_resource_quota(_namespaced(policy)))
+            case ElasticQuota():
+                extended, refusal = self._with_elastic_quota(_namespaced(policy))
             case AdmissionConfiguration():
                 extended, refusal = self._with_configuration(policy)
         return extended if refusal is None else self, refusal
@@ -76,6 +81,14 @@ class Policies:
         known = self.quotas
         refusal = _refusal(policy, RESOURCE_QUOTAS, "ResourceQuota", validate_resource_quota(policy), known)
         return replace(self, quotas=(*known, policy)), refusal
+
+    def _with_elastic_quota(self, policy: ElasticQuota) -> "tuple[Policies, Refusal | None]":
+        webhook = QuotaWebhook(WebhookSettings())
+        webhook.groups = {each.metadata.name: each for each in self.elastic_quotas}
+        answer = webhook.create(policy)
+        if answer.quota is None:
+            return self, denied(answer.message)
+        return replace(self, elastic_quotas=(*self.elastic_quotas, answer.quota)), None
 
     def _with_configuration(self, policy: AdmissionConfiguration) -> "tuple[Policies, Refusal | None]":
         found, errors = limited_resources(policy)

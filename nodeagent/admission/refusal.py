@@ -44,6 +44,13 @@ def forbidden(resource: GroupResource, name: str, why: str) -> Refusal:
     return Refusal(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}')
 
 
+def denied(message: str) -> Refusal:
+    """Return the refusal of the elastic quotas' webhook, as the API server passes it on: 403."""
+    return Refusal(
+        403, "Forbidden", f'admission webhook "vquota.koordinator.sh" denied the request: {message}'
+    )
+
+
 def invalid(kind: str, name: str, errors: Sequence[FieldError]) -> Refusal:
     """Return the refusal of an object that is wrong in itself: 422."""
     return Refusal(

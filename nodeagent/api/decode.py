@@ -8,6 +8,7 @@ import msgspec
 from nodeagent.api.admission_configuration import AdmissionConfiguration
 from nodeagent.api.base import ApiObject
 from nodeagent.api.documents import read_documents
+from nodeagent.api.elastic_quota import ElasticQuota
 from nodeagent.api.errors import ErrorKind, FieldError, ObjectError, invalid, required
 from nodeagent.api.event import Event
 from nodeagent.api.node import Node
@@ -36,6 +37,7 @@ Kind = tuple[str, str]
 KINDS: dict[Kind, type[ApiObject]] = {
     ("apiserver.config.k8s.io/v1", "AdmissionConfiguration"): AdmissionConfiguration,
     ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
+    ("scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota"): ElasticQuota,
     ("v1", "Event"): Event,
     ("v1", "LimitRange"): LimitRange,
     ("v1", "Node"): Node,

@@ -290,6 +290,25 @@ class KubeletConfiguration(InertConfiguration, frozen=True):
     logging: Annotated[Logging, Setting("The agent's own log.")] = Logging()
 
 
+class ElasticQuotaArgs(Section, frozen=True):
+    enable_runtime_quota: Annotated[
+        bool, Setting("A group may use what its runtime quota is; false: its max.", zero_counts=True)
+    ] = True
+    enable_min_quota_scale: Annotated[
+        bool, Setting("Minimums shrink in proportion where the node cannot hold them all.", zero_counts=True)
+    ] = True
+    enable_check_parent_quota: Annotated[bool, Setting("A pod must fit the groups above its own, too.")] = (
+        False
+    )
+    monitor_all_quotas: Annotated[
+        bool, Setting("Groups that use more than they may lose pods after a delay.")
+    ] = False
+    revoke_pod_interval: Annotated[Duration, Setting("How often that is looked at.", zero_counts=True)] = "1s"
+    delay_evict_time: Annotated[
+        Duration, Setting("How long a group may use more than its share.", zero_counts=True)
+    ] = "2m0s"
+
+
 class AgentConfiguration(Section, frozen=True):
     """What kubelet has no word for (nodeagent.io/v1alpha1)."""
 
@@ -324,3 +343,6 @@ class AgentConfiguration(Section, frozen=True):
     ] = ""
     eviction_io_pressure: Annotated[str, Setting("The same of disks; the pod that waits most goes.")] = ""
     eviction_pressure_period: Annotated[Duration, Setting("How long either pressure must last.")] = "30s"
+    elastic_quota: Annotated[
+        ElasticQuotaArgs, Setting("Koordinator's ElasticQuotaArgs, for the ElasticQuotas of this node.")
+    ] = ElasticQuotaArgs()

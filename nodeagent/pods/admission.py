@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec.structs import replace
 
 from nodeagent.admission.chain import Outcome, Policies, admit
+from nodeagent.admission.elastic_quota.prefilter import Verdict
 from nodeagent.api.pod import Pod
 from nodeagent.clock import Clock
 from nodeagent.eviction.admission import refuse
@@ -37,6 +38,7 @@ class NodeAdmission:
         existing: Callable[[], Sequence[Pod]],
         clock: Clock,
         decided: Callable[[AdmissionRecord], None],
+        judge_quota: Callable[[Pod], Verdict | None] = lambda pod: None,
     ) -> None:
         self.policies = Policies()
         """What the manifests say of LimitRanges, quotas and priorities; replaced as they change."""
@@ -50,6 +52,7 @@ class NodeAdmission:
         self._existing = existing
         self._clock = clock
         self._decided = decided
+        self._judge_quota = judge_quota
 
     def admit(self, pod: Pod) -> Pod | Refusal:
         """Let the pod have what it asks for and return it as policy made it, or return why it may not run."""
@@ -79,6 +82,11 @@ class NodeAdmission:
         pressure = refuse(self._policy, pod, self._conditions())
         if pressure is not None:
             return replace(record, reason=pressure.reason, message=pressure.message)
+        verdict = self._judge_quota(pod)
+        if verdict is not None:
+            record = replace(record, policy=(*record.policy, str(verdict)))
+            if not verdict.admits:
+                return replace(record, reason=verdict.code, message=verdict.message)
         others = self._rivals_of(pod)
         fits = fit(pod, self._node(), others)
         failures = tuple(each.message for each in fits.failures if not isinstance(each, Comparison))

@@ -11,6 +11,7 @@ from nodeagent.pods.lifecycle import has_ended
 from nodeagent.pods.record import CONTENT_HASH, KIND, Failure, PodRecord, decode
 from nodeagent.pods.services import Services
 from nodeagent.pods.status import terminated_state
+from nodeagent.pods.team_quotas import QuotaPod
 from nodeagent.pods.worker import PodWorker
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.store import Store
@@ -78,6 +79,14 @@ class PodManager:
             if worker.holds_resources
             and worker.pod.metadata.uid != pod.metadata.uid
             and not worker.is_finished
+        ]
+
+    def quota_pods(self) -> list[QuotaPod]:
+        """Return the pods that elastic quotas count: those that have what they ask for, and who waits."""
+        return [
+            QuotaPod(worker.pod, worker.holds_resources)
+            for worker in self.workers.values()
+            if worker.holds_resources or worker.waits
         ]
 
     def container_changed(self, record: ContainerRecord) -> None:

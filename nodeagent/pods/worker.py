@@ -78,6 +78,13 @@ class PodWorker:
         return self.record.admitted and not self._released
 
     @property
+    def waits(self) -> bool:
+        """Not here yet, or not any more, and to be tried again."""
+        failure = self.record.failure
+        is_over = self.record.outcome is not None or (failure is not None and not may_ever_retry(self.record))
+        return not (self.holds_resources or self.is_deleting or is_over)
+
+    @property
     def is_finished(self) -> bool:
         """Say whether all its containers have ended for good, though the worker may not have seen it yet."""
         now = self._services.clock.now()

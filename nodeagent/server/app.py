@@ -8,6 +8,7 @@ from aiohttp import web
 
 from nodeagent.server.dashboard import Dashboard
 from nodeagent.server.decisions import DecisionEndpoints
+from nodeagent.server.elastic_quota import ElasticQuotaEndpoints
 from nodeagent.server.health import HealthChecks
 from nodeagent.server.kubelet import KubeletEndpoints
 from nodeagent.server.rest import Handler, add_rest_routes, status_errors
@@ -35,6 +36,7 @@ def create_app(view: ServerView) -> web.Application:
     KubeletEndpoints(view, health).add_routes(app)
     DecisionEndpoints(view).add_routes(app)
     Dashboard(view).add_routes(app)
+    ElasticQuotaEndpoints(view).add_routes(app)
     add_rest_routes(app, view)
     return app
 

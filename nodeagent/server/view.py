@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nodeagent.admission.elastic_quota.quotas import Quotas
 from nodeagent.api.event import Event
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
@@ -55,6 +56,10 @@ class ServerView(Protocol):
 
     def decisions(self, query: DecisionQuery, before: int, limit: int) -> Sequence[tuple[int, bytes]]:
         """Decisions with numbers below `before`, newest first: number and JSON."""
+        ...
+
+    def elastic_quotas(self) -> Quotas:
+        """The quota groups with what each may use now; only the special ones where there are no others."""
         ...
 
     def cpu_owners(self) -> Mapping[str, CpuSet]:

@@ -188,15 +188,15 @@ class Player:
         return {"annotations": changes}
 
     def monitor_start(self, operation: Case) -> None:
-        self.overuse = Overuse(self.quotas)
+        self.overuse = Overuse(self.quotas.settings.delay_evict_seconds)
         self.seconds = 0.0
-        self.overuse.look(self.seconds)
+        self.overuse.look(self.quotas, self.seconds)
 
     def tick(self, operation: Case) -> Case:
         self.seconds += operation["advanceSeconds"]
         revoked = {
             quota: [pod_key(each.pod) for each in pods]
-            for quota, pods in self.overuse.look(self.seconds).items()
+            for quota, pods in self.overuse.look(self.quotas, self.seconds).items()
         }
         for key in [key for pods in revoked.values() for key in pods if operation.get("apply")]:
             self.quotas.remove_pod(key)

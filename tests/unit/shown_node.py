@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from nodeagent.admission.elastic_quota.quotas import Quotas, QuotaSettings
 from nodeagent.api.event import Event
 from nodeagent.api.meta import ObjectMeta
 from nodeagent.api.node import Node, NodeStatus, NodeSystemInfo
@@ -17,6 +18,7 @@ from nodeagent.metrics.instruments import Instruments
 from nodeagent.metrics.source import AgentState, MeteredCgroup
 from nodeagent.server.view import DecisionQuery, HealthCheck
 from nodeagent.stats.summary import NodeStats, Summary
+from tests.unit.elastic_quotas import quota, quota_node, quota_pod
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 GIB = 1 << 30
@@ -171,6 +173,15 @@ class ShownNode:
             if number < before and query.kind in (None, kind) and query.pod in (None, pod)
         ]
         return found[:limit]
+
+    def elastic_quotas(self) -> Quotas:
+        quotas = Quotas(QuotaSettings(), lambda: NOW)
+        quotas.put_node(quota_node("n1", 10, 10))
+        for name in ("red", "blue"):
+            quotas.put_quota(quota(name, (5, 5), (10, 10)))
+        quotas.put_pod(quota_pod("web", "red", 8, 1, node="n1"))
+        quotas.refresh_all()
+        return quotas
 
     def cpu_owners(self) -> Mapping[str, CpuSet]:
         return {"reserved": CpuSet.parse("0"), "shop/web/main": CpuSet.parse("2-3")}

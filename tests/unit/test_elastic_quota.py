@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.admission.elastic_quota.amounts import in_units
+from nodeagent.admission.elastic_quota.amounts import in_units, same
 from nodeagent.admission.elastic_quota.prefilter import prefilter
 from nodeagent.admission.elastic_quota.quotas import Quotas, QuotaSettings
 from nodeagent.admission.elastic_quota.revoke import Overuse
@@ -61,10 +61,10 @@ class TestLending:
             teams.put_pod(pod)
         teams.put_pod(quota_pod("owner", "blue", 5, 0))
         teams.refresh_all()
-        overuse = Overuse(teams)
-        assert overuse.look(0.0) == {}
-        assert overuse.look(120.0) == {}
-        revoked = overuse.look(121.0)
+        overuse = Overuse(120.0)
+        assert overuse.look(teams, 0.0) == {}
+        assert overuse.look(teams, 120.0) == {}
+        revoked = overuse.look(teams, 121.0)
         # nine CPUs are used, five may be: the two least important go
         assert {group: [pod.pod.metadata.name for pod in pods] for group, pods in revoked.items()} == {
             "red": ["red-2", "red-1"]
@@ -163,7 +163,7 @@ def test_the_order_of_events_does_not_matter(leaves: list[tuple[int, int, bool, 
         one, other = straight.group(name), shuffled.group(name)
         assert one is not None and other is not None
         assert one.runtime == other.runtime
-        assert in_units(one.all.request) == in_units(other.all.request)
+        assert same(one.all.request, other.all.request)
         for resource in RESOURCES:
             most = one.max[resource]
             assert not one.lends or (one.runtime or {})[resource] <= most

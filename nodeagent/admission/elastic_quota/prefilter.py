@@ -21,6 +21,12 @@ class Verdict:
     message: str = ""
     quota: str = ""
 
+    def __str__(self) -> str:
+        """Tell it as a sentence."""
+        if self.code == SKIP:
+            return "no elastic quota counts this pod"
+        return self.message or f"elastic quota {self.quota} has room for what the pod asks for"
+
     @property
     def admits(self) -> bool:
         return self.code in (SUCCESS, SKIP)

@@ -14,21 +14,21 @@ from nodeagent.scheduling.preemption import started_at
 class Overuse:
     """Remembers since when each group uses more than it may; a group has that long to shrink by itself."""
 
-    def __init__(self, quotas: Quotas) -> None:
-        self._quotas = quotas
+    def __init__(self, delay_seconds: float) -> None:
+        self._delay_seconds = delay_seconds
         self._last_under: dict[str, float] = {}
 
-    def look(self, now: float) -> dict[str, tuple[CountedPod, ...]]:
+    def look(self, quotas: Quotas, now: float) -> dict[str, tuple[CountedPod, ...]]:
         """Return by group the pods that must go at `now`, in seconds; limits are those last worked out."""
-        watched = [group for group in self._quotas.groups() if group.name != names.SYSTEM]
+        watched = [group for group in quotas.groups() if group.name != names.SYSTEM]
         known = self._last_under
         self._last_under = {group.name: known.get(group.name, now) for group in watched}
         revoked = {}
         for group in watched:
-            limit = self._quotas.limit(group)
+            limit = quotas.limit(group)
             if not exceeded(group.all.used, limit):
                 self._last_under[group.name] = now
-            elif now - self._last_under[group.name] > self._quotas.settings.delay_evict_seconds:
+            elif now - self._last_under[group.name] > self._delay_seconds:
                 self._last_under[group.name] = now
                 if pods := to_revoke(group, limit):
                     revoked[group.name] = pods

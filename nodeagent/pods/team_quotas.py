@@ -1,0 +1,90 @@
+"""The elastic quotas of this node: who may still come, who must give back, and how it stands."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from nodeagent.admission.elastic_quota.group import CountedPod
+from nodeagent.admission.elastic_quota.prefilter import Verdict, prefilter
+from nodeagent.admission.elastic_quota.quotas import Quotas, QuotaSettings
+from nodeagent.admission.elastic_quota.revoke import Overuse
+from nodeagent.api.duration import parse_duration
+from nodeagent.api.elastic_quota import ElasticQuota
+from nodeagent.api.meta import ObjectMeta
+from nodeagent.api.node import Node, NodeStatus
+from nodeagent.api.pod import Pod
+from nodeagent.clock import Clock
+from nodeagent.config.schema import ElasticQuotaArgs
+from nodeagent.scheduling.fit import NodeView
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaPod:
+    """A pod of the node, and whether it has the resources that it asks for."""
+
+    pod: Pod
+    holds_resources: bool
+
+
+def quota_settings(args: ElasticQuotaArgs) -> QuotaSettings:
+    """Take the settings from a checked configuration."""
+    return QuotaSettings(
+        runtime_quota=args.enable_runtime_quota,
+        min_quota_scale=args.enable_min_quota_scale,
+        check_parents=args.enable_check_parent_quota,
+        revokes=args.monitor_all_quotas,
+        delay_evict_seconds=parse_duration(args.delay_evict_time),
+    )
+
+
+class TeamQuotas:
+    """Works everything out from the objects and pods that there are just now.
+
+    `groups` is set as the objects change; without any, nothing is counted and nobody refused.
+    """
+
+    def __init__(
+        self,
+        settings: QuotaSettings,
+        node: Callable[[], NodeView],
+        pods: Callable[[], Iterable[QuotaPod]],
+        clock: Clock,
+    ) -> None:
+        self.groups: Sequence[ElasticQuota] = ()
+        self.settings = settings
+        self._node = node
+        self._pods = pods
+        self._clock = clock
+        self._overuse = Overuse(settings.delay_evict_seconds)
+
+    def current(self, newcomer: Pod | None = None) -> Quotas:
+        """Return all groups with what each may use; `newcomer` counts as a pod that asks."""
+        quotas = Quotas(self.settings, self._clock.now)
+        view = self._node()
+        quotas.put_node(
+            Node(metadata=ObjectMeta(name=view.name), status=NodeStatus(allocatable=dict(view.allocatable)))
+        )
+        for group in self.groups:
+            quotas.put_quota(group)
+        for each in self._pods():
+            quotas.put_pod(each.pod if each.holds_resources else _waiting(each.pod))
+        if newcomer is not None:
+            quotas.put_pod(_waiting(newcomer))
+        quotas.refresh_all()
+        return quotas
+
+    def judge(self, pod: Pod) -> Verdict | None:
+        """Say whether the pod's group may use what it asks for; None where there are no quotas."""
+        return prefilter(self.current(pod), _waiting(pod)) if self.groups else None
+
+    def to_revoke(self) -> dict[str, tuple[CountedPod, ...]]:
+        """Return by group the pods that must give back what their group was only lent."""
+        if not self.groups or not self.settings.revokes:
+            return {}
+        return self._overuse.look(self.current(), self._clock.monotonic())
+
+
+def _waiting(pod: Pod) -> Pod:
+    # A pod of a manifest names its node before it has anything of it.
+    return replace(pod, spec=replace(pod.spec, node_name=None))
