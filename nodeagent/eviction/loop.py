@@ -28,6 +28,7 @@ from nodeagent.eviction.manager import (
 )
 from nodeagent.eviction.node import Node
 from nodeagent.eviction.pace import Pace
+from nodeagent.eviction.page_cache import cache_may_help, is_urgent
 from nodeagent.eviction.ranking import StatsByUid
 from nodeagent.eviction.record import Pressure, candidates_of, pressure_of, record_of
 from nodeagent.eviction.restraint import Restraint
@@ -74,6 +75,9 @@ class EvictionLoop:
         self._reclaiming: dict[Resource, asyncio.Task[None]] = {}
         self._restraint = Restraint(pace.interval_seconds)
         self._round_due = clock.monotonic()
+        self.observations: Observations = {}
+        """What the last look saw."""
+        self._cache_bytes = 0
         self._seldom: Observations = {}
         self._calm_until = 0.0
         self._calm_seconds = 0.0
@@ -145,7 +149,9 @@ class EvictionLoop:
         return any(self._pace.is_near(each, observations, seconds) for each in self._memory_thresholds)
 
     def _look(self, now: float) -> Observations:
-        observations = observe_hot(self._node.sample(), self._clock.now(), self._filesystems)
+        sample = self._node.sample()
+        self._cache_bytes = sample.pods_cache_bytes or 0
+        self.observations = observations = observe_hot(sample, self._clock.now(), self._filesystems)
         self._pace.observe(now, observations)
         self.counters.samples += 1
         return observations
@@ -174,10 +180,11 @@ class EvictionLoop:
     def _is_held(self, threshold: Threshold, now: float) -> bool:
         """Tell whether nothing can be done about a threshold just now that is not being done."""
         resource = RESOURCES[threshold.signal]
-        reclaim = self._reclaiming.get(resource)
+        observed = self.observations.get(threshold.signal)
+        cannot_wait = resource is Resource.MEMORY and observed is not None and is_urgent(threshold, observed)
         return (
             now < self._restraint.until(threshold.signal)
-            or (reclaim is not None and not reclaim.done())
+            or (self._is_reclaiming(resource) and not cannot_wait)
             # One pod at a time: those with grace are waited for, unless a hard threshold is crossed.
             or (not threshold.is_hard and self._departures.any_for(resource))
         )
@@ -209,7 +216,7 @@ class EvictionLoop:
                 return
 
     def _act(self, threshold: Threshold, observations: Observations, now: float) -> None:
-        if not self._is_reclaim_enough(threshold, observations):
+        if not self._is_reclaim_enough(threshold, observations, now):
             self._take_a_pod(threshold, observations[threshold.signal], now)
         # Said last: who remembers it may have to wait for a disk.
         resource = RESOURCES[threshold.signal]
@@ -257,18 +264,31 @@ class EvictionLoop:
             return {stats.pod_ref.uid: stats for stats in self._node.pod_usage(pods)}
         return _by_uid(self._node.summary(pods))
 
-    def _is_reclaim_enough(self, threshold: Threshold, observations: Observations) -> bool:
+    def _is_reclaim_enough(self, threshold: Threshold, observations: Observations, now: float) -> bool:
         """Reclaim on the node first, beside the loop; tell whether to leave the pods alone for now."""
-        wanted = reclaims(threshold.signal, self._policy.filesystems)
         resource = RESOURCES[threshold.signal]
-        if not wanted:
+        if self._is_reclaiming(resource):
             return False
         done = self._reclaiming.pop(resource, None)
-        if done is None:
+        if done is not None:
+            done.result()
+            return is_resolved(self._policy, observations)
+        wanted = self._reclaims(threshold, observations[threshold.signal], now)
+        if wanted:
             self._reclaiming[resource] = asyncio.ensure_future(self._reclaim(wanted))
-            return True
-        done.result()
-        return is_resolved(self._policy, observations)
+        return bool(wanted)
+
+    def _reclaims(self, threshold: Threshold, observed: Observation, now: float) -> Sequence[Reclaim]:
+        trend = self._pace.trend(threshold.signal)
+        rate = trend.rate_per_second if trend is not None else 0.0
+        may_help = cache_may_help(threshold, observed, self._cache_bytes, rate)
+        if may_help and self._restraint.may_drop_cache(now):
+            return (Reclaim.PAGE_CACHE,)
+        return reclaims(threshold.signal, self._policy.filesystems)
+
+    def _is_reclaiming(self, resource: Resource) -> bool:
+        task = self._reclaiming.get(resource)
+        return task is not None and not task.done()
 
     async def _reclaim(self, wanted: Sequence[Reclaim]) -> None:
         for what in wanted:
@@ -300,7 +320,7 @@ class EvictionLoop:
         memory = self._pace.sleep_seconds(now, self._memory_thresholds, observations)
         rest = self._pace.sleep_seconds(now, self._other_thresholds, observations)
         rest = min(rest, self._round_due - now, *(self._held_seconds(threshold, now) for threshold in short))
-        if self._departures.any_giving_back(now):
+        if self._departures.any_giving_back(now) or self._is_reclaiming(Resource.MEMORY):
             rest = min(rest, RETURNING_POLL_SECONDS)
         # While memory is calm, the next looks need only make sure that it still is.
         is_calm = (

@@ -101,6 +101,7 @@ class Reclaim(StrEnum):
 
     CONTAINERS = "dead containers"
     IMAGES = "unused images"
+    PAGE_CACHE = "page cache"
 
 
 def synchronise(

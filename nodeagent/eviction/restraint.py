@@ -17,6 +17,7 @@ class Restraint:
         self._interval = interval_seconds
         self._until: dict[Signal, float] = {}
         self._announced_at: dict[Resource, float] = {}
+        self._cache_dropped_at = float("-inf")
         self._evicted_at: dict[Resource, float] = {}
 
     def until(self, signal: Signal) -> float:
@@ -30,6 +31,13 @@ class Restraint:
     def evicted(self, resource: Resource, now: float) -> None:
         """Learn that a pod was evicted for a resource."""
         self._evicted_at[resource] = now
+
+    def may_drop_cache(self, now: float) -> bool:
+        """Tell whether to take page cache back: once an interval, as what is in use comes back."""
+        if now < self._cache_dropped_at + self._interval:
+            return False
+        self._cache_dropped_at = now
+        return True
 
     def may_announce(self, resource: Resource, now: float) -> bool:
         """Tell whether to say that something is done about a resource: once an interval."""

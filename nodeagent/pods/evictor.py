@@ -1,7 +1,6 @@
 """The pods' side of eviction: what the loop looks at, and how it ends a pod."""
 
 import asyncio
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.manager import PodManager
+from nodeagent.pods.reclaim import drop_cache, remove_dead_logs
 from nodeagent.pods.record import Failure
 from nodeagent.pods.usage import UsageReader
 from nodeagent.stats.hot import HotReader, HotSample
@@ -94,10 +94,16 @@ class Evictor:
         await self._wait_until_gone(pod, grace + DEATH_SECONDS)
 
     async def reclaim(self, what: Reclaim) -> None:
-        """Free what no pod needs: the logs of pods that are gone. There are no images here."""
+        """Free what no pod needs: the logs of dead containers, page cache. There are no images here."""
+        active = self._manager.active_pods()
         if what is Reclaim.CONTAINERS:
-            known = {pod.metadata.uid for pod in self._manager.pods()}
-            await asyncio.to_thread(_remove_dead_logs, self._log_directory, known)
+            running = self._usage.running_containers(active)
+            now = self._clock.now().timestamp()
+            await asyncio.to_thread(remove_dead_logs, self._log_directory, running, now)
+            # Who is to go next is chosen by what is on the disk now.
+            await self._usage.measure_logs(active)
+        elif what is Reclaim.PAGE_CACHE:
+            await asyncio.to_thread(drop_cache, self._cgroups.tree, self._cgroups.layout.kubepods)
 
     def conditions_changed(self, conditions: frozenset[Condition]) -> None:
         self._conditions_changed(conditions)
@@ -118,11 +124,3 @@ class Evictor:
             if self._clock.monotonic() > deadline:
                 raise StuckCgroup(path, self._cgroups.tree.processes_below(path))
             await self._clock.sleep(DEATH_POLL_SECONDS)
-
-
-def _remove_dead_logs(directory: Path, known_uids: set[str]) -> None:
-    if not directory.is_dir():
-        return
-    for path in directory.iterdir():
-        if path.is_dir() and not path.is_symlink() and path.name.rpartition("_")[2] not in known_uids:
-            shutil.rmtree(path, ignore_errors=True)

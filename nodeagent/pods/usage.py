@@ -79,6 +79,17 @@ class UsageReader:
         found = (self._whole_pods.read(_reference(pod), paths[pod.metadata.uid]) for pod in pods)
         return tuple(stats for stats in found if stats is not None)
 
+    def running_containers(self, pods: Sequence[Pod]) -> dict[str, set[tuple[str, int]]]:
+        """Return the names and attempts of the running containers of each pod, by its UID."""
+        return {
+            pod.metadata.uid: {
+                (record.spec.container_name, record.spec.attempt)
+                for record in self._records.of(pod.metadata.uid)
+                if not has_ended(record)
+            }
+            for pod in pods
+        }
+
     async def measure_logs(self, pods: Sequence[Pod]) -> None:
         """Measure the logs of these pods, beside the loop; let go of the files of all others."""
         self._whole_pods.keep_only({self._cgroups.slice(pod) for pod in pods})

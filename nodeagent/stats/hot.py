@@ -41,6 +41,8 @@ class HotSample:
     memory_stalled_percent: float | None = None
     """How much of the last ten seconds all tasks of the node waited for memory (PSI, full)."""
     io_stalled_percent: float | None = None
+    pods_cache_bytes: int | None = None
+    """Pages of files in use by pods: their working set holds them, and the kernel can take them back."""
 
 
 class HotReader:
@@ -76,15 +78,17 @@ class HotReader:
         """Read everything once."""
         meminfo = self._meminfo.read()
         self._last_pods_usage = parse_number(self._pods_usage.read())
+        pods_stat = self._pods_stat.read()
         self._last = HotSample(
             node_memory=self._node_memory(meminfo),
             kernel_available_bytes=_kernel_available(meminfo),
-            pods_memory=self._pods_memory(self._last_pods_usage),
+            pods_memory=self._pods_memory(self._last_pods_usage, pods_stat),
             processes=self._processes(),
             filesystems=tuple(read_filesystem(path) for path in self._filesystems),
             pods_processes=self._pods_processes(),
             memory_stalled_percent=_stalled(self._memory_pressure.read()),
             io_stalled_percent=_stalled(self._io_pressure.read()),
+            pods_cache_bytes=value_of(pods_stat, b"\nactive_file "),
         )
         return self._last
 
@@ -125,9 +129,9 @@ class HotReader:
         hugepages = (value_of(meminfo, b"\nHugetlb:") or 0) * KIBIBYTE
         return HotMemory(capacity, max(capacity - working_set - hugepages, 0))
 
-    def _pods_memory(self, usage: int | None) -> HotMemory | None:
+    def _pods_memory(self, usage: int | None, stat: bytes) -> HotMemory | None:
         limit = parse_number(self._pods_limit.read())
-        inactive = value_of(self._pods_stat.read(), b"\ninactive_file ")
+        inactive = value_of(stat, b"\ninactive_file ")
         if limit is None or usage is None or inactive is None:
             return None
         return HotMemory(limit, max(limit - max(usage - inactive, 0), 0))

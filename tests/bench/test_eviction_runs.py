@@ -24,7 +24,7 @@ from tests.integration.workload import Manifest, container, of_each_class, pod
 pytestmark = pytest.mark.bench
 
 HERE = Path(__file__).parent
-REPETITIONS = 1
+REPETITIONS = 5
 TOOLS = "/root/bench"
 THREADS_MAX = "/proc/sys/kernel/threads-max"
 CUE, WITNESSED = "/run/cue", "/run/witnessed"

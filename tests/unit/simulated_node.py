@@ -114,6 +114,7 @@ class SimulatedNode:
     max_pids: int = 32768
     disk_capacity_bytes: int = 100_000 * MIB
     garbage_bytes: int = 0
+    cache_bytes: int = 0
     stuck: frozenset[str] = frozenset()
     decision_seconds: float = 0.003
     kill_seconds: float = 0.002
@@ -134,7 +135,7 @@ class SimulatedNode:
 
     def available_bytes(self) -> int:
         used = sum(load.memory(self.clock.time) for load in self.workloads)
-        left = self.capacity_bytes - self.base_bytes - used
+        left = self.capacity_bytes - self.base_bytes - self.cache_bytes - used
         self.lowest_available_bytes = min(self.lowest_available_bytes, left)
         return left
 
@@ -149,6 +150,7 @@ class SimulatedNode:
             node_memory=HotMemory(self.capacity_bytes, available) if self.is_memory_known else None,
             kernel_available_bytes=None,
             pods_memory=None,
+            pods_cache_bytes=self.cache_bytes,
             processes=ProcessNumbers(self.max_pids, tasks),
             filesystems=(
                 FilesystemSample(
@@ -201,7 +203,10 @@ class SimulatedNode:
     async def reclaim(self, what: Reclaim) -> None:
         await self.clock.sleep(0.5)
         self.reclaimed.append(what)
-        self.garbage_bytes = 0
+        if what is Reclaim.PAGE_CACHE:
+            self.cache_bytes = 0
+        else:
+            self.garbage_bytes = 0
 
     def conditions_changed(self, conditions: frozenset[Condition]) -> None:
         self.conditions.append(conditions)
