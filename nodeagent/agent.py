@@ -23,6 +23,7 @@ from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.hotplug import TopologyWatcher
 from nodeagent.journal import configure_logging
+from nodeagent.local_api import LocalApi
 from nodeagent.logind import Logind
 from nodeagent.machine import (
     Roots,
@@ -63,6 +64,7 @@ from nodeagent.pods.usage import UsageReader
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
 from nodeagent.scheduling.fit import NodeView
+from nodeagent.server.api.unix import UnixListener
 from nodeagent.server.listener import Listener
 from nodeagent.server.servers import open_servers
 from nodeagent.service import ServiceManager
@@ -70,8 +72,10 @@ from nodeagent.sources.manifests import ManifestError, ManifestReader, Manifests
 from nodeagent.sources.watch import changes
 from nodeagent.stats.fill_rate import measure_fill_rate
 from nodeagent.stats.hot import HotReader
-from nodeagent.store import Store
+from nodeagent.store import Store, StoreError
 from nodeagent.view import AgentView
+
+logger = logging.getLogger(__name__)
 
 KEEPER_SOCKET = Path("/run/nodeagent-keeper/keeper.sock")
 HOUSEKEEPING_SECONDS = 10.0
@@ -121,7 +125,7 @@ class Agent:
         self._turned = clock.monotonic()
         self._conditions: frozenset[Condition] = frozenset()
         self._reported: frozenset[ManifestError] = frozenset()
-        self._listeners: list[Listener] = []
+        self._listeners: list[Listener | UnixListener] = []
         self._manifest_directory = Path(kubelet.static_pod_path) if kubelet.static_pod_path else None
         self._manifests = ManifestReader(self._manifest_directory, own.node_name)
         self._state_directory = Path(own.state_directory)
@@ -133,6 +137,7 @@ class Agent:
         self._facts = read_node_facts(config, amounts.capacity, amounts.allocatable, clock.now())
         self._node = node_object(self._facts, (), None, clock.now())
         self._policy = eviction_policy(config)
+        self._api = LocalApi(self._store, clock, self._facts.name)
         for threshold in self._policy.effective_thresholds:
             # A series that begins at 1 hides its first eviction from rate().
             self._instruments.evictions.increase(str(threshold.signal), by=0)
@@ -158,6 +163,7 @@ class Agent:
         self._instruments.orphaned_runtime_pods.increase(by=len(orphans))
         readmit(stored, self._managers, self._events)
         self._manager.restore(stored)
+        self._api.begin(self._node, self._manager.pods())
         self._take(manifests)
         await self._listen()
         loop = asyncio.get_running_loop()
@@ -170,6 +176,7 @@ class Agent:
         return (
             self._follow_runtime(),
             self._follow_manifests(),
+            self._follow_cluster(),
             self._reconcile(),
             self._follow_pods(),
             self._follow_cpus(),
@@ -297,6 +304,8 @@ class Agent:
             may_return=self._admission.may_return,
             records=self._records,
             observer=self._meter,
+            publish=self._api.pods.publish,
+            gone=self._api.pods.gone,
         )
 
     async def _listen(self) -> None:
@@ -319,7 +328,7 @@ class Agent:
             summarise=self._usage.in_full,
             team_quotas=self._team_quotas,
         )
-        self._listeners = await open_servers(view)
+        self._listeners = [*await open_servers(view), await self._api.listen()]
         self._oom_kills.watch(self._machine.roots.kernel_log)
         self._notices = Notices(self._eviction.wake)
         self._notices.watch_node(self._machine.tree, self._machine.layout.kubepods, self._machine.roots.proc)
@@ -333,6 +342,17 @@ class Agent:
         async for _ in changes(self._manifest_directory, period, self._look):
             self._take(self._manifests.read())
             self._say_how_it_stands()
+
+    async def _follow_cluster(self) -> None:
+        while True:
+            await self._api.pods.changed.wait()
+            self._api.pods.changed.clear()
+            try:
+                self._take(self._manifests.last)
+            except StoreError as error:
+                logger.error("the API's pods are looked at again later: %s", error)
+                self._api.pods.changed.set()
+                await self._clock.sleep(HOUSEKEEPING_SECONDS)
 
     async def _reconcile(self) -> None:
         period = parse_duration(self._config.kubelet.cpu_manager_reconcile_period)
@@ -385,6 +405,7 @@ class Agent:
         while True:
             self._turned = self._clock.monotonic()
             self._refresh_node()
+            self._api.tell_node(self._node)
             self._decisions.save()
             self._events.forget_old()
             pods = self._manager.active_pods()
@@ -400,14 +421,14 @@ class Agent:
         for error in set(manifests.errors) - self._reported:
             self._events.node("InvalidManifest", error.text, warning=True)
         self._reported = frozenset(manifests.errors)
-        self._admission.policies = manifests.policies
+        self._admission.policies = self._api.policies(manifests)
         self._team_quotas.groups = manifests.policies.elastic_quotas
         now = self._clock.now()
         desired = {
             uid: PodRecord(pod=pod, source=manifests.files[uid], created=now)
             for uid, pod in manifests.pods.items()
         }
-        self._manager.set_desired(desired, manifests.keeps)
+        self._api.set_desired(desired, manifests, self._manager)
 
     async def _enforce_reservations(self) -> None:
         """Write the reservations on the cgroups that the configuration names."""

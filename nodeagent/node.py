@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from nodeagent import __version__
-from nodeagent.api.meta import ObjectMeta, format_time
+from nodeagent.api.meta import ObjectMeta, format_time, parse_time
 from nodeagent.api.node import (
     DaemonEndpoint,
     Node,
@@ -25,6 +27,7 @@ from nodeagent.api.quantity import ResourceList
 from nodeagent.config import Config
 from nodeagent.eviction.signals import Condition
 
+LONGEST_SILENCE_SECONDS = 300
 KUBELET_VERSION = "v1.36.2"
 MACHINE_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -132,6 +135,20 @@ def node_object(
             node_info=facts.system,
         ),
     )
+
+
+def is_worth_telling(told: Node | None, node: Node) -> bool:
+    """Whether more than the heartbeat has changed since the Node was told, or five minutes have passed."""
+    if told is None or _without_heartbeats(told) != _without_heartbeats(node):
+        return True
+    beats = (each.status.conditions[0].last_heartbeat_time for each in (told, node))
+    before, now = (parse_time(beat) if beat else None for beat in beats)
+    return before is None or now is None or (now - before).total_seconds() >= LONGEST_SILENCE_SECONDS
+
+
+def _without_heartbeats(node: Node) -> Node:
+    conditions = tuple(replace(each, last_heartbeat_time=None) for each in node.status.conditions)
+    return replace(node, status=replace(node.status, conditions=conditions))
 
 
 def node_labels(name: str, own: Mapping[str, str]) -> dict[str, str]:

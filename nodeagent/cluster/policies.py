@@ -55,7 +55,8 @@ class StoredPolicies:
 def combined(first: Policies, second: Policies) -> Policies:
     """Return the policies of two sources; where both name a PriorityClass, the first source's counts."""
     known = {each.metadata.name for each in first.priority_classes}
-    return Policies(
+    return replace(
+        first,
         priority_classes=(
             *first.priority_classes,
             *(each for each in second.priority_classes if each.metadata.name not in known),

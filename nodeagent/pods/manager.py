@@ -53,6 +53,12 @@ class PodManager:
         }
         self._begin_waiting()
 
+    def delete(self, pod_uid: str, grace_seconds: float) -> None:
+        """End and forget a pod; one that is gone already is no error."""
+        worker = self.workers.get(pod_uid)
+        if worker is not None:
+            worker.delete(grace_seconds)
+
     def evict(self, pod_uid: str, failure: Failure, grace_seconds: float) -> None:
         """Evict a pod; one that is gone already is no error."""
         worker = self.workers.get(pod_uid)

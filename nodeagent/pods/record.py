@@ -12,6 +12,8 @@ from nodeagent.runtime.spec import ContainerRecord
 KIND = "PodRecord"
 # kubelet's annotation: tells whether a manifest still says the same.
 CONTENT_HASH = "kubernetes.io/config.hash"
+# The source of pods that came by the API; that of others is their manifest.
+API_SOURCE = "api"
 FIRST_RETRY_SECONDS = 10.0
 LONGEST_RETRY_SECONDS = 300.0
 
@@ -64,11 +66,18 @@ def retry_delay_seconds(retries: int) -> float:
 
 
 def may_ever_retry(record: PodRecord) -> bool:
-    """Say whether waiting can help a failed pod; with restartPolicy Never an evicted one stays evicted."""
+    """Say whether waiting can help a failed pod; an evicted one stays evicted if it came by the API
+    or has restartPolicy Never."""
     failure = record.failure
     if failure is None or failure.final:
         return False
-    return not (failure.evicted and record.pod.spec.restart_policy == "Never")
+    stays = record.source == API_SOURCE or record.pod.spec.restart_policy == "Never"
+    return not (failure.evicted and stays)
+
+
+def waits_for_room(record: PodRecord, failure: Failure) -> bool:
+    """Say whether a refused pod is Pending, as where a scheduler waits for room, and not Failed."""
+    return record.source == API_SOURCE and not failure.evicted and not failure.final
 
 
 def may_retry(record: PodRecord, now: datetime) -> bool:

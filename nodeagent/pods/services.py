@@ -40,3 +40,6 @@ class Services:
     may_return: Callable[[], bool]
     records: ContainerRecords
     observer: PodObserver
+    # Told how a pod stands whenever that has changed, and when it is gone.
+    publish: Callable[[Pod], None] = lambda pod: None
+    gone: Callable[[Pod], None] = lambda pod: None

@@ -133,6 +133,13 @@ def failed(
     )
 
 
+def unscheduled(pod: Pod, message: str, now: datetime) -> PodStatus:
+    """Render a pod that waits for room."""
+    known = {each.type: each for each in pod.status.conditions}.get("PodScheduled")
+    scheduled = condition("PodScheduled", "False", "Unschedulable", message, known, now)
+    return PodStatus(phase="Pending", qos_class=str(qos_class(pod)), conditions=(scheduled,))
+
+
 def _init_status(container: Container, status: ContainerStatus) -> ContainerStatus:
     if is_restartable_init(container):
         return status

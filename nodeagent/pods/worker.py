@@ -25,6 +25,7 @@ from nodeagent.pods.record import (
     may_ever_retry,
     may_retry,
     retry_delay_seconds,
+    waits_for_room,
 )
 from nodeagent.pods.services import Services
 from nodeagent.pods.unsupported import unsupported
@@ -94,12 +95,18 @@ class PodWorker:
         """Look again soon: something about the pod has changed."""
         self._wake.set()
 
-    def delete(self) -> None:
-        """End the pod, with its own grace period, and forget it."""
-        if self._stopping is not None:
-            self._stopping.delete = True
+    def delete(self, grace_seconds: float | None = None) -> None:
+        """End the pod, with its own grace period or another one, and forget it; again: hasten that."""
+        before = self._stopping
+        grace = self._grace_seconds() if grace_seconds is None else grace_seconds
+        hastens = before is None or (grace_seconds is not None and grace < before.grace_seconds)
+        if hastens:
+            self._stopping = _Stopping(grace, delete=True)
+        elif before is not None and not before.delete:
+            before.delete = True
         else:
-            self._stopping = _Stopping(self._grace_seconds(), delete=True)
+            # Every wake would ask the containers to end once more.
+            return
         self._wake.set()
 
     def evict(self, failure: Failure, grace_seconds: float) -> None:
@@ -293,6 +300,7 @@ class PodWorker:
         await asyncio.to_thread(shutil.rmtree, logs, ignore_errors=True)
         meta = self.pod.metadata
         self._services.store.delete(KIND, meta.namespace, meta.uid)
+        self._services.gone(self.pod)
         self.gone = True
         return None
 
@@ -342,6 +350,8 @@ class PodWorker:
         self._save(failure=failure, retries=self.record.retries + 1, pod_status=failed)
 
     def _failed_status(self, failure: Failure, now: datetime) -> PodStatus:
+        if waits_for_room(self.record, failure):
+            return status.unscheduled(self.pod, failure.message, now)
         known = self._status(Plan(outcome="Failed", initialized=True), now)
         return status.failed(known, self.pod.status, failure.reason, failure.message, failure.disruption, now)
 
@@ -375,6 +385,7 @@ class PodWorker:
         if not self._is_stored and not self.gone:
             meta = self.pod.metadata
             self._services.store.put(KIND, meta.namespace, meta.uid, encode(self.record))
+            self._services.publish(self.pod)
             self._is_stored = True
 
     def _report_backoff(self, plan: Plan) -> None:

@@ -59,6 +59,8 @@ class ManifestReader:
         self._directory = directory
         self._node_name = node_name
         self._decoded: dict[Path, tuple[_Identity, _File]] = {}
+        self.last = Manifests("", {}, {}, (), Policies())
+        """What the last reading found."""
 
     def read(self) -> Manifests:
         """Read everything; a broken file costs only itself, and no directory is no error."""
@@ -79,7 +81,8 @@ class ManifestReader:
             found.add(path, file)
         found.add_elastic_quotas()
         self._decoded = decoded
-        return Manifests(str(self._directory), found.pods, found.files, tuple(errors), found.policies)
+        self.last = Manifests(str(self._directory), found.pods, found.files, tuple(errors), found.policies)
+        return self.last
 
 
 _Identity = tuple[int, int, int, int]

@@ -1,0 +1,62 @@
+"""The Kubernetes API of this node: its objects, the pods that it wants here, the Node that it shows."""
+
+import logging
+from collections.abc import Iterable
+
+from nodeagent.admission.policies import Policies
+from nodeagent.api.node import Node
+from nodeagent.api.pod import Pod
+from nodeagent.clock import Clock
+from nodeagent.cluster.cluster import Cluster
+from nodeagent.cluster.policies import combined
+from nodeagent.node import is_worth_telling
+from nodeagent.pods.manager import PodManager
+from nodeagent.pods.record import PodRecord
+from nodeagent.server.api.app import create_api_app
+from nodeagent.server.api.unix import UnixListener, peer
+from nodeagent.sources.cluster_pods import ClusterPods
+from nodeagent.sources.manifests import Manifests
+from nodeagent.store import Store, StoreError
+
+logger = logging.getLogger(__name__)
+
+
+class LocalApi:
+    """What the agent has to do with the API."""
+
+    def __init__(self, store: Store, clock: Clock, node_name: str) -> None:
+        self.cluster = Cluster(store.resources, clock)
+        self.pods = ClusterPods(self.cluster, node_name)
+        self._clock = clock
+        self._told: Node | None = None
+
+    def begin(self, node: Node, pods: Iterable[Pod]) -> None:
+        """Make what everybody expects to be there, and say what there is; raises StoreError."""
+        self.cluster.begin()
+        self.tell_node(node)
+        self.pods.begin(pods)
+
+    async def listen(self) -> UnixListener:
+        """Serve root on this machine; raises ListenError."""
+        return await UnixListener(create_api_app(self.cluster, peer, self._clock.now)).start()
+
+    def tell_node(self, node: Node) -> None:
+        """Show the Node if it has changed; its heartbeat alone is shown every five minutes."""
+        if is_worth_telling(self._told, node):
+            try:
+                self.cluster.publish_node(node)
+                self._told = node
+            except StoreError as error:
+                logger.error("the Node is not stored: %s", error)
+
+    def policies(self, manifests: Manifests) -> Policies:
+        """Return the policies of the manifests and of the API as one."""
+        self.cluster.policies.limited_resources = manifests.policies.limited_resources
+        return combined(manifests.policies, self.cluster.policies.current())
+
+    def set_desired(self, desired: dict[str, PodRecord], manifests: Manifests, manager: PodManager) -> None:
+        """Make the manifests' pods and the API's what should be; raises StoreError."""
+        for uid, grace_seconds in self.pods.leaving(manager.workers):
+            manager.delete(uid, grace_seconds)
+        everything = desired | self.pods.desired(manager.workers)
+        manager.set_desired(everything, self.pods.keeps(manifests.keeps))
