@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS resources (
     expires REAL,
     body BLOB NOT NULL,
     PRIMARY KEY (resource, namespace, name)
-) WITHOUT ROWID;
+);
 CREATE INDEX IF NOT EXISTS resources_by_expiry ON resources (expires) WHERE expires IS NOT NULL;
 CREATE TABLE IF NOT EXISTS decisions (
     id INTEGER PRIMARY KEY,
@@ -96,6 +96,17 @@ def move_aside(path: Path) -> Path:
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     return target
+
+
+def current_version(database: sqlite3.Connection) -> int:
+    """Return the number of the newest change."""
+    (value,) = database.execute("SELECT value FROM counters WHERE name = 'resource_version'").fetchone()
+    return int(value)
+
+
+def set_version(database: sqlite3.Connection, version: int) -> None:
+    """Remember the number of the newest change, within a transaction."""
+    database.execute("UPDATE counters SET value = ? WHERE name = 'resource_version'", (version,))
 
 
 def next_version(database: sqlite3.Connection) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from nodeagent.store.database import Transaction, next_version
+from nodeagent.store.database import Transaction, current_version, set_version
 
 MOST_CHANGES = 1000
 MOST_CHANGES_BYTES = 2 << 20
@@ -58,10 +58,7 @@ class Resources:
     @property
     def version(self) -> int:
         """The resource version of the newest change."""
-        (value,) = self._database.execute(
-            "SELECT value FROM counters WHERE name = 'resource_version'"
-        ).fetchone()
-        return int(value)
+        return current_version(self._database)
 
     def get(self, key: Key) -> bytes | None:
         """Return an object, None if there is none."""
@@ -121,9 +118,11 @@ class Resources:
     @contextmanager
     def transaction(self) -> "Iterator[Batch]":
         """Make several changes, all or none; raises StoreError."""
-        batch = Batch(self._database)
         with Transaction(self._database, self._path):
+            batch = Batch(self._database, current_version(self._database))
             yield batch
+            if batch.changes:
+                set_version(self._database, batch.version)
         for change in batch.changes:
             self._remember(change)
         if batch.changes:
@@ -153,9 +152,10 @@ class Resources:
 class Batch:
     """The changes of one transaction."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
+    def __init__(self, database: sqlite3.Connection, version: int) -> None:
+        self.version = version
         self.changes: list[Change] = []
+        self._database = database
 
     def put(self, key: Key, make_body: MakeBody, *, expires_seconds: float | None = None) -> bytes:
         """Create or replace an object; return it as it was stored."""
@@ -163,7 +163,7 @@ class Batch:
             "SELECT body FROM resources WHERE resource = ? AND namespace = ? AND name = ?", key
         ).fetchone()
         previous = row[0] if row else None
-        version = next_version(self._database)
+        version = self._next_version()
         body = make_body(version)
         self._database.execute(
             "INSERT OR REPLACE INTO resources VALUES (?, ?, ?, ?, ?)", (*key, expires_seconds, body)
@@ -174,12 +174,16 @@ class Batch:
 
     def delete(self, key: Key, make_body: MakeBody) -> None:
         """Delete an object; what is written out is its last state."""
-        version = next_version(self._database)
+        version = self._next_version()
         self._delete(key, make_body(version), version)
 
     def expire(self, key: Key, body: bytes) -> None:
         """Delete an object whose time is over."""
-        self._delete(key, body, next_version(self._database))
+        self._delete(key, body, self._next_version())
+
+    def _next_version(self) -> int:
+        self.version += 1
+        return self.version
 
     def _delete(self, key: Key, body: bytes, version: int) -> None:
         self._database.execute("DELETE FROM resources WHERE resource = ? AND namespace = ? AND name = ?", key)

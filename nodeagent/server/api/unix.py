@@ -40,11 +40,7 @@ class UnixListener:
         try:
             self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             self._path.unlink(missing_ok=True)
-            before = os.umask(0o177)
-            try:
-                await web.UnixSite(self._runner, str(self._path)).start()
-            finally:
-                os.umask(before)
+            await web.SockSite(self._runner, _bound(self._path)).start()
         except OSError as error:
             await self._runner.cleanup()
             raise ListenError(f"cannot listen on {self._path}: {error.strerror}") from error
@@ -54,3 +50,15 @@ class UnixListener:
         """Stop listening, and give answers under way two seconds."""
         await self._runner.cleanup()
         self._path.unlink(missing_ok=True)
+
+
+def _bound(path: Path) -> socket.socket:
+    endpoint = socket.socket(socket.AF_UNIX)
+    try:
+        # Before it has a name, so that there is no moment at which others could open it.
+        os.fchmod(endpoint.fileno(), 0o600)
+        endpoint.bind(str(path))
+    except OSError:
+        endpoint.close()
+        raise
+    return endpoint
