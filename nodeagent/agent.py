@@ -43,6 +43,7 @@ from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.decisions import DecisionLog
+from nodeagent.pods.escapes import report_escapes
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.evictor import Evictor
 from nodeagent.pods.launch import launch_settings
@@ -326,6 +327,7 @@ class Agent:
             health_checks={"log": lambda: None, "syncloop": self._syncloop_health},
             current_node=lambda: self._node,
             summarise=self._usage.in_full,
+            headrooms=self._eviction.headrooms,
             team_quotas=self._team_quotas,
         )
         self._listeners = [*await open_servers(view), await self._api.listen()]
@@ -413,6 +415,8 @@ class Agent:
                 await self._usage.measure_logs(pods)
             if self._turned - synced >= sync:
                 self._manager.wake_all()
+                proc_root, records = self._machine.roots.proc, self._records.everything()
+                await report_escapes(proc_root, records, pods, self._events)
                 synced = self._turned
             await self._clock.sleep(HOUSEKEEPING_SECONDS)
 

@@ -16,6 +16,7 @@ from nodeagent.api.qos import QOSClass, is_static
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.clock import Clock
 from nodeagent.config import Config
+from nodeagent.eviction.pace import Headroom
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology
 from nodeagent.metrics.instruments import Instruments
@@ -56,6 +57,7 @@ class AgentView:
     health_checks: Mapping[str, HealthCheck]
     current_node: Callable[[], Node]
     summarise: Callable[[Sequence[Pod]], Summary]
+    headrooms: Callable[[], Sequence[Headroom]]
     team_quotas: TeamQuotas
 
     @property
@@ -125,6 +127,7 @@ class AgentView:
             ),
             shared_pool_cpus=len(self.managers.shared_pool),
             exclusive_cpus_per_numa=self.managers.exclusive_cpus_per_numa(),
+            headrooms=self.headrooms(),
         )
 
     def _live(self, pod: Pod) -> list[ContainerRecord]:

@@ -27,7 +27,7 @@ from nodeagent.eviction.manager import (
     synchronise,
 )
 from nodeagent.eviction.node import Node
-from nodeagent.eviction.pace import Pace
+from nodeagent.eviction.pace import Headroom, Pace
 from nodeagent.eviction.page_cache import cache_may_help, is_urgent
 from nodeagent.eviction.ranking import StatsByUid
 from nodeagent.eviction.record import Pressure, candidates_of, pressure_of, record_of
@@ -75,8 +75,7 @@ class EvictionLoop:
         self._reclaiming: dict[Resource, asyncio.Task[None]] = {}
         self._restraint = Restraint(pace.interval_seconds)
         self._round_due = clock.monotonic()
-        self.observations: Observations = {}
-        """What the last look saw."""
+        self._observations: Observations = {}
         self._cache_bytes = 0
         self._seldom: Observations = {}
         self._calm_until = 0.0
@@ -102,6 +101,11 @@ class EvictionLoop:
             self._task.cancel()
         self._is_woken = True
         self._calm_until = 0.0
+
+    def headrooms(self) -> list[Headroom]:
+        """Return how far each threshold was at the last look."""
+        found = (self._pace.headroom(each, self._observations) for each in self._thresholds)
+        return [each for each in found if each is not None]
 
     def step(self) -> float:
         """Look once, begin what is called for, and return how many seconds it is safe to sleep."""
@@ -151,7 +155,7 @@ class EvictionLoop:
     def _look(self, now: float) -> Observations:
         sample = self._node.sample()
         self._cache_bytes = sample.pods_cache_bytes or 0
-        self.observations = observations = observe_hot(sample, self._clock.now(), self._filesystems)
+        self._observations = observations = observe_hot(sample, self._clock.now(), self._filesystems)
         self._pace.observe(now, observations)
         self.counters.samples += 1
         return observations
@@ -180,7 +184,7 @@ class EvictionLoop:
     def _is_held(self, threshold: Threshold, now: float) -> bool:
         """Tell whether nothing can be done about a threshold just now that is not being done."""
         resource = RESOURCES[threshold.signal]
-        observed = self.observations.get(threshold.signal)
+        observed = self._observations.get(threshold.signal)
         cannot_wait = resource is Resource.MEMORY and observed is not None and is_urgent(threshold, observed)
         return (
             now < self._restraint.until(threshold.signal)

@@ -7,6 +7,7 @@ not crossed before.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from nodeagent.api.quantity import NANOS_PER_UNIT
 from nodeagent.eviction.signals import RESOURCES, WHOLE_PERCENT, Observations, Resource, Signal
@@ -117,6 +118,15 @@ class Trend:
         return faded
 
 
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How far a threshold is: what is left above it, and after how long the recent rate crosses it."""
+
+    threshold: Threshold
+    left: float
+    seconds: float
+
+
 class Pace:
     """Learns how fast resources go and how long acting takes, and says how long to sleep."""
 
@@ -197,6 +207,16 @@ class Pace:
             if RESOURCES[threshold.signal] in SUDDEN and left < FAR_FACTOR * amount:
                 share = CLOSE_SHARE
         return min(look_seconds / share, LONGEST_REST_SECONDS)
+
+    def headroom(self, threshold: Threshold, observations: Observations) -> Headroom | None:
+        """Return how far a threshold is, if its signal is known; what does not fall never crosses it."""
+        left, trend = _left(threshold, observations), self._trends.get(threshold.signal)
+        if left is None or trend is None:
+            return None
+        if left <= 0:
+            return Headroom(threshold, left, 0.0)
+        rate = trend.rate_per_second
+        return Headroom(threshold, left, left / rate if rate > 0 else inf)
 
     def is_near(self, threshold: Threshold, observations: Observations, seconds: float) -> bool:
         """Tell whether a threshold will be crossed within `seconds` at the recent rate, or is already."""

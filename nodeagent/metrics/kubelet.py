@@ -1,11 +1,12 @@
 """`/metrics` and its small relations: what kubelet says of itself."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 
 from nodeagent import __version__
+from nodeagent.eviction.pace import Headroom
 from nodeagent.metrics.scrape import Number, Scrape
 
 # The release whose behaviour this is; alerts compare its major and minor part over a cluster.
@@ -78,6 +79,24 @@ def _state_families(scrape: Scrape) -> Iterator[Metric]:
         "kubelet_cpu_manager_allocation_per_numa",
         "CPUs that containers have to themselves, by NUMA node.",
         (({"numa_node": str(numa)}, count) for numa, count in exclusive.items()),
+    )
+    yield from _headroom_families(state.headrooms)
+
+
+def _headroom_families(headrooms: Sequence[Headroom]) -> Iterator[Metric]:
+    labels = [
+        {"eviction_signal": str(each.threshold.signal), "kind": "hard" if each.threshold.is_hard else "soft"}
+        for each in headrooms
+    ]
+    yield _gauge(
+        "nodeagent_eviction_headroom",
+        "What is left above a threshold: bytes, inodes, processes or percent of time; negative once crossed.",
+        zip(labels, (each.left for each in headrooms), strict=True),
+    )
+    yield _gauge(
+        "nodeagent_eviction_predicted_seconds",
+        "After how long the recent rate crosses a threshold.",
+        zip(labels, (each.seconds for each in headrooms), strict=True),
     )
 
 

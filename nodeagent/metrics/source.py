@@ -8,6 +8,7 @@ from typing import Protocol
 from nodeagent.api.node import Node
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.clock import Clock
+from nodeagent.eviction.pace import Headroom
 from nodeagent.hardware.topology import Topology
 from nodeagent.metrics.instruments import Instruments
 
@@ -39,6 +40,8 @@ class AgentState:
     """By lifecycle (sync, terminating, terminated), config (desired, orphan, runtime_only) and static."""
     shared_pool_cpus: int = 0
     exclusive_cpus_per_numa: Mapping[int, int] = field(default_factory=dict)
+    headrooms: Sequence[Headroom] = ()
+    """How far each eviction threshold is."""
 
 
 class MetricsSource(Protocol):

@@ -12,6 +12,9 @@ from nodeagent.api.pod import Container, Pod, PodSpec
 from nodeagent.api.references import ObjectReference
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.config import Config
+from nodeagent.eviction.pace import Headroom
+from nodeagent.eviction.signals import Signal
+from nodeagent.eviction.thresholds import Amount, Threshold
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology, parse_short
 from nodeagent.metrics.instruments import Instruments
@@ -151,6 +154,7 @@ class ShownNode:
             working_pods={("sync", "desired", True): 3},
             shared_pool_cpus=3,
             exclusive_cpus_per_numa={0: 1},
+            headrooms=[Headroom(Threshold(Signal.PID_AVAILABLE, Amount(fraction=0.1)), 250.0, 12.5)],
         )
 
     def pods(self) -> Sequence[Pod]:

@@ -1,5 +1,7 @@
 """How long the loop sleeps."""
 
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,22 @@ def test_a_rate_above_the_machines_limit_becomes_the_limit() -> None:
     for second in range(2, 60):
         last = sleep(pace, float(second), 2000)
     assert last == pytest.approx(1.0 - 0.02, rel=0.05)
+
+
+def test_how_far_a_threshold_is() -> None:
+    pace = make_pace()
+    (threshold,) = HARD
+    assert pace.headroom(threshold, {}) is None
+    for second, available_mib in enumerate((1100, 1100, 1000)):
+        sleep(pace, float(second), available_mib)
+        found = pace.headroom(threshold, {MEMORY: Observation(available_mib * MIB, 4096 * MIB)})
+        assert found is not None
+        # 100 MiB/s in the last second only; 900 MiB are left above the threshold then.
+        assert found.left == (available_mib - 100) * MIB
+        assert found.seconds == (9.0 if second == 2 else inf)
+    crossed = pace.headroom(threshold, {MEMORY: Observation(90 * MIB, 4096 * MIB)})
+    assert crossed is not None
+    assert (crossed.left, crossed.seconds) == (-10 * MIB, 0.0)
 
 
 def test_a_soft_threshold_needs_no_safety() -> None:

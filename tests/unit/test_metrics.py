@@ -224,6 +224,9 @@ def test_what_kubelet_says_of_itself(node: ShownNode) -> None:
     assert page.value("kubelet_cpu_manager_exclusive_cpu_allocation_count") == 1
     assert page.value("kubelet_cpu_manager_allocation_per_numa", numa_node="0") == 1
     assert page.value("kubelet_evictions", eviction_signal="memory.available") == 1
+    pids = {"eviction_signal": "pid.available", "kind": "hard"}
+    assert page.value("nodeagent_eviction_headroom", **pids) == 250
+    assert page.value("nodeagent_eviction_predicted_seconds", **pids) == 12.5
     ended = {"container_type": "container", "exit_code": "137", "reason": "OOMKilled"}
     assert page.value("kubelet_terminated_containers_total", **ended) == 1
     assert page.types["kubelet_evictions"] == "counter"
