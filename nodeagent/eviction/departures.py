@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock
-from nodeagent.eviction.counters import EvictionCounters
 from nodeagent.eviction.manager import Eviction
 from nodeagent.eviction.record import EvictionRecord
 from nodeagent.eviction.signals import RESOURCES, Observations, Resource, Signal
@@ -64,14 +63,12 @@ class Departures:
     def __init__(
         self,
         clock: Clock,
-        counters: EvictionCounters,
         evict: Callable[[Eviction], Awaitable[None]],
         recorded: Callable[[EvictionRecord], None],
         on_end: Callable[[], None],
     ) -> None:
         """`on_end` is called after each pod's end, whatever it was."""
         self._clock = clock
-        self._counters = counters
         self._evict_pod = evict
         self._recorded = recorded
         self._on_end = on_end
@@ -85,7 +82,6 @@ class Departures:
         if uid in self._leaving:
             task = self._start(self._cut_short(eviction))
         else:
-            self._counters.decided(record.cause, record.stats_age_seconds)
             self._recorded(record)
             task = self._start(self._evict_and_record(eviction, record))
         self._leaving[uid] = Leaving(scarcity, now, eviction.immediate, task)
@@ -154,12 +150,8 @@ class Departures:
         return task
 
     async def _evict_and_record(self, eviction: Eviction, record: EvictionRecord) -> None:
-        if not await self._evict(eviction):
-            return
-        ended = replace(record, dead_at=self._clock.now())
-        self._recorded(ended)
-        if eviction.immediate and ended.seconds_to_dead is not None:
-            self._counters.dead(ended.cause, ended.seconds_to_dead)
+        if await self._evict(eviction):
+            self._recorded(replace(record, dead_at=self._clock.now()))
 
     async def _cut_short(self, eviction: Eviction) -> None:
         await self._evict(eviction)

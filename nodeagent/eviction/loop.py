@@ -11,7 +11,6 @@ from msgspec.structs import replace as with_changes
 from nodeagent.api.pod import Pod
 from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock
-from nodeagent.eviction.counters import EvictionCounters
 from nodeagent.eviction.departures import Departures, Scarcity
 from nodeagent.eviction.local_storage import has_storage_limits
 from nodeagent.eviction.manager import (
@@ -61,7 +60,6 @@ class EvictionLoop:
         pace: Pace,
         filesystems: Sequence[Filesystem] = (Filesystem.NODEFS,),
     ) -> None:
-        self.counters = EvictionCounters()
         self.state = State()
         self._node = node
         self._clock = clock
@@ -71,7 +69,7 @@ class EvictionLoop:
         self._other_thresholds = tuple(each for each in self._thresholds if not _is_of_memory(each))
         self._pace = pace
         self._filesystems = filesystems
-        self._departures = Departures(clock, self.counters, node.evict, node.recorded, self.wake)
+        self._departures = Departures(clock, node.evict, node.recorded, self.wake)
         self._reclaiming: dict[Resource, asyncio.Task[None]] = {}
         self._restraint = Restraint(pace.interval_seconds)
         self._round_due = clock.monotonic()
@@ -157,7 +155,6 @@ class EvictionLoop:
         self._cache_bytes = sample.pods_cache_bytes or 0
         self._observations = observations = observe_hot(sample, self._clock.now(), self._filesystems)
         self._pace.observe(now, observations)
-        self.counters.samples += 1
         return observations
 
     def _short_of(self, observations: Observations, now: float) -> tuple[Threshold, ...]:

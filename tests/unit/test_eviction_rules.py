@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from nodeagent.api.pod import Pod
 from nodeagent.eviction.admission import MEMORY_PRESSURE_TAINT, refuse
-from nodeagent.eviction.counters import Distribution
 from nodeagent.eviction.local_storage import StorageLimit, find_excess, has_storage_limits
 from nodeagent.eviction.manager import (
     Policy,
@@ -264,11 +263,3 @@ def test_the_lesser_of_two_measures_of_memory_counts() -> None:
     assert available(None) == 500 * MIB
     assert available(1000) == 500 * MIB
     assert available(90) == 90 * MIB
-
-
-def test_a_distribution_counts_as_prometheus_does() -> None:
-    distribution = Distribution((0.1, 1.0))
-    for value in (0.05, 0.1, 0.5, 7.0):
-        distribution.add(value)
-    assert distribution.cumulative() == [(0.1, 2), (1.0, 3), (float("inf"), 4)]
-    assert (distribution.count, distribution.total) == (4, pytest.approx(7.65))

@@ -2,12 +2,15 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from nodeagent.eviction.record import EvictionRecord, Pressure
+from nodeagent.metering import Meter
 from nodeagent.metrics.cadvisor import cadvisor_families
 from nodeagent.metrics.exposition import exposition
 from nodeagent.metrics.kubelet import health_families, kubelet_families, probe_families
@@ -231,6 +234,44 @@ def test_what_kubelet_says_of_itself(node: ShownNode) -> None:
     assert page.value("kubelet_terminated_containers_total", **ended) == 1
     assert page.types["kubelet_evictions"] == "counter"
     assert page.types["kubelet_pleg_relist_duration_seconds"] == "histogram"
+
+
+def test_how_long_a_hard_eviction_took(node: ShownNode) -> None:
+    meter = Meter(node.instruments)
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    for hard, seconds in ((True, 0.04), (False, 30.0)):
+        pressure = Pressure(
+            signal="memory.available",
+            hard=hard,
+            threshold="100Mi",
+            available=1,
+            capacity=2,
+            rate_per_second=0,
+            measured_at=began,
+            crossed_at=began,
+        )
+        meter.pod_dead(
+            EvictionRecord(
+                namespace="default",
+                name="hog",
+                uid="u",
+                cause="memory.available",
+                message="",
+                grace_seconds=1,
+                decided_at=began,
+                dead_at=began + timedelta(seconds=seconds),
+                pressure=pressure,
+            )
+        )
+    page = scrape(node, kubelet_families)
+    name, labels = "nodeagent_eviction_crossing_to_dead_seconds", {"eviction_signal": "memory.available"}
+    # Grace that was granted is no delay.
+
+    def count(part: str, **more: str) -> float:
+        return float(page.samples[f"{name}_{part}", frozenset((labels | more).items())].value)
+
+    assert count("count") == 1
+    assert (count("bucket", le="0.025"), count("bucket", le="0.05")) == (0, 1)
 
 
 def test_the_process_s_own_figures_come_from_proc(node: ShownNode) -> None:
