@@ -290,6 +290,27 @@ class KubeletConfiguration(InertConfiguration, frozen=True):
     logging: Annotated[Logging, Setting("The agent's own log.")] = Logging()
 
 
+class DeviceMount(Section, frozen=True):
+    host_path: Annotated[str, Setting("A file or directory of the host.", check=absolute_path)] = ""
+    container_path: Annotated[str, Setting("Where containers see it.", check=absolute_path)] = ""
+    read_only: Annotated[bool, Setting("They may not write to it.")] = False
+
+
+class DeviceItem(Section, frozen=True):
+    id: Annotated[str, Setting("The device's own name, kept in the state file.")] = ""
+    numa_nodes: Annotated[tuple[Int32, ...], Setting("NUMA nodes that it is close to; none: any.")] = ()
+    device_nodes: Annotated[tuple[str, ...], Setting("Its files below /dev.")] = ()
+    env: Annotated[dict[str, str], Setting("Variables for its container; the pod's own come first.")] = field(
+        default_factory=dict
+    )
+    mounts: Annotated[tuple[DeviceMount, ...], Setting("What else its container needs to see.")] = ()
+
+
+class DeviceKind(Section, frozen=True):
+    name: Annotated[str, Setting("The extended resource, such as example.com/gpu.")] = ""
+    devices: Annotated[tuple[DeviceItem, ...], Setting("The devices that are interchangeable.")] = ()
+
+
 class ElasticQuotaArgs(Section, frozen=True):
     enable_runtime_quota: Annotated[
         bool, Setting("A group may use what its runtime quota is; false: its max.", zero_counts=True)
@@ -343,6 +364,9 @@ class AgentConfiguration(Section, frozen=True):
     ] = ""
     eviction_io_pressure: Annotated[str, Setting("The same of disks; the pod that waits most goes.")] = ""
     eviction_pressure_period: Annotated[Duration, Setting("How long either pressure must last.")] = "30s"
+    devices: Annotated[
+        tuple[DeviceKind, ...], Setting("Devices that pods ask for as extended resources.")
+    ] = ()
     elastic_quota: Annotated[
         ElasticQuotaArgs, Setting("Koordinator's ElasticQuotaArgs, for the ElasticQuotas of this node.")
     ] = ElasticQuotaArgs()

@@ -29,11 +29,25 @@ DEFAULTS: dict[str, object] = {
     "log_max_files": 5,
     "host_pid": False,
     "host_ipc": False,
+    "mounts": [],
 }
 
 
 class BadRequest(Exception):
     """A message the keeper will not act on; the text says which part and what was expected."""
+
+
+class CheckedMount:
+    """A mount of which both paths are absolute."""
+
+    __slots__ = ("read_only", "source", "target")
+
+    def __init__(self, fields: object, where: str) -> None:
+        if not isinstance(fields, dict) or not fields.keys() <= set(self.__slots__):
+            raise BadRequest(f"{where}: expected an object of {', '.join(self.__slots__)}")
+        self.source = _absolute(fields, "source", where)
+        self.target = _absolute(fields, "target", where)
+        self.read_only = fields.get("read_only", False) is True
 
 
 class CheckedSpec:
@@ -53,6 +67,7 @@ class CheckedSpec:
         "log_max_bytes",
         "log_max_files",
         "log_path",
+        "mounts",
         "no_new_privileges",
         "oom_score_adj",
         "pod_cgroup",
@@ -104,6 +119,7 @@ class CheckedSpec:
         self.log_max_files = _integer(fields, "log_max_files", 2, 1000)
         self.host_pid = _flag(fields, "host_pid")
         self.host_ipc = _flag(fields, "host_ipc")
+        self.mounts = _mounts(fields)
 
 
 def _text(fields: dict[str, object], name: str) -> str:
@@ -134,11 +150,18 @@ def _environment(fields: dict[str, object]) -> dict[str, str]:
     return values
 
 
-def _absolute(fields: dict[str, object], name: str) -> str:
-    path = _text(fields, name)
+def _absolute(fields: dict[str, object], name: str, where: str = "spec") -> str:
+    path = _plain_text(fields.get(name), f"{where}.{name}")
     if not path.startswith("/") or ".." in path.split("/"):
-        raise BadRequest(f"spec.{name}: {path!r}: expected an absolute path without '..'")
+        raise BadRequest(f"{where}.{name}: {path!r}: expected an absolute path without '..'")
     return path
+
+
+def _mounts(fields: dict[str, object]) -> list[CheckedMount]:
+    values = fields["mounts"]
+    if not isinstance(values, list):
+        raise BadRequest("spec.mounts: expected a list")
+    return [CheckedMount(value, f"spec.mounts[{index}]") for index, value in enumerate(values)]
 
 
 def _relative(fields: dict[str, object], name: str) -> str:

@@ -81,7 +81,10 @@ def _prepare(spec: CheckedSpec) -> None:
     _write("/proc/self/oom_score_adj", str(spec.oom_score_adj))
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWUTS | (0 if spec.host_ipc else linux.CLONE_NEWIPC))
     linux.set_hostname(spec.hostname)
-    mounts.arrange(spec.root_directory, own_proc=not spec.host_pid)
+    try:
+        mounts.arrange(spec.root_directory, spec.mounts, own_proc=not spec.host_pid)
+    except mounts.NoMountPoint as error:
+        raise CannotStart(str(error)) from None
     _limit(resource.RLIMIT_NOFILE, *OPEN_FILES)
     _limit(resource.RLIMIT_CORE, 0, resource.RLIM_INFINITY)
     os.umask(0o022)

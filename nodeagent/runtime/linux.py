@@ -12,6 +12,7 @@ MS_RDONLY = 0x1
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
 MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_SLAVE = 1 << 19
@@ -24,6 +25,13 @@ PTRACE_EVENT_STOP = 128
 WAIT_ALL = 0x40000000
 
 _PR_SET_NO_NEW_PRIVS = 38
+# The same numbers on every architecture.
+_SYS_OPEN_TREE = 428
+_SYS_MOVE_MOUNT = 429
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
+_OPEN_TREE_CLONE = 1
+_MOVE_MOUNT_F_EMPTY_PATH = 4
 _PTRACE_CONT = 7
 _PTRACE_DETACH = 17
 _PTRACE_SEIZE = 0x4206
@@ -31,6 +39,7 @@ _PTRACE_O_TRACEEXEC = 1 << PTRACE_EVENT_EXEC
 _PTRACE_O_EXITKILL = 1 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
 _libc.ptrace.restype = ctypes.c_long
 _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 _libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
@@ -61,6 +70,23 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
         ),
         target,
     )
+
+
+def clone_mount(path: str) -> int:
+    """open_tree(2): return a descriptor of a mount of what is at `path` now, attached nowhere yet."""
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
+    descriptor = int(_libc.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags))
+    _check(descriptor, path)
+    return descriptor
+
+
+def attach_mount(descriptor: int, target: str) -> None:
+    """move_mount(2): let a mount from `clone_mount` be seen at `target`."""
+    place = os.fsencode(target)
+    result = _libc.syscall(
+        _SYS_MOVE_MOUNT, descriptor, b"", _AT_FDCWD, place, ctypes.c_uint(_MOVE_MOUNT_F_EMPTY_PATH)
+    )
+    _check(result, target)
 
 
 def unmount(target: str, flags: int) -> None:

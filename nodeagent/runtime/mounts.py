@@ -4,6 +4,7 @@ import os
 import stat
 
 from nodeagent.runtime import linux
+from nodeagent.runtime.checks import CheckedMount
 
 _QUIET = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
 _DEVICES = {
@@ -23,10 +24,16 @@ _LINKS = {
 }
 
 
-def arrange(root_directory: str | None, own_proc: bool) -> None:
-    """Set up the mounts of the caller's own new mount namespace."""
+class NoMountPoint(Exception):
+    """A place for a mount that is not there and cannot be made; the text is one sentence."""
+
+
+def arrange(root_directory: str | None, mounts: list[CheckedMount], own_proc: bool) -> None:
+    """Set up the mounts of the caller's own new mount namespace; raises NoMountPoint, OSError."""
     # nothing mounted here appears on the host; what the host unmounts goes here too, and is not kept busy
     linux.mount("none", "/", "", linux.MS_REC | linux.MS_SLAVE)
+    # the host's files are opened while its paths mean what they say
+    sources = [linux.clone_mount(mount.source) for mount in mounts]
     if root_directory is not None:
         _enter_root(root_directory)
         _make_directory("/proc")
@@ -36,6 +43,28 @@ def arrange(root_directory: str | None, own_proc: bool) -> None:
             linux.mount("sysfs", "/sys", "sysfs", _QUIET | linux.MS_RDONLY)
     elif own_proc:
         linux.mount("proc", "/proc", "proc", _QUIET)
+    for mount, source in zip(mounts, sources, strict=True):
+        _bind(mount, source, may_create=root_directory is not None)
+        os.close(source)
+
+
+def _bind(mount: CheckedMount, source: int, may_create: bool) -> None:
+    """Show what `source` is at the target, whose links stay inside the container's own root."""
+    if not os.path.exists(mount.target):
+        if not may_create:
+            raise NoMountPoint(
+                f"mount point {mount.target} is not there: a container on the host's own file system is given"
+                " no new directories; create it, or give the container a root directory of its own"
+            )
+        os.makedirs(os.path.dirname(mount.target), 0o755, exist_ok=True)
+        if stat.S_ISDIR(os.fstat(source).st_mode):
+            os.mkdir(mount.target, 0o755)
+        else:
+            os.close(os.open(mount.target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+    linux.attach_mount(source, mount.target)
+    if mount.read_only:
+        flags = linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | linux.MS_NOSUID
+        linux.mount("none", mount.target, "", flags)
 
 
 def _enter_root(root_directory: str) -> None:

@@ -5,6 +5,14 @@ from collections.abc import Mapping
 import msgspec
 
 
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or directory of the host that a container sees at a path of its own, links not followed out."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One container to start. The keeper checks it again (`checks.CheckedSpec`) and never forgets a field."""
 
@@ -35,6 +43,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_max_files: int = 5
     host_pid: bool = False
     host_ipc: bool = False
+    mounts: tuple[Mount, ...] = ()
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):

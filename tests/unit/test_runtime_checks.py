@@ -72,6 +72,11 @@ def test_a_hostname_fits_the_kernel() -> None:
         ("oom_score_adj", 1001, "spec.oom_score_adj: 1001: expected a number from -1000 to 1000"),
         ("log_max_files", 1, "spec.log_max_files"),
         ("host_pid", 1, "spec.host_pid: 1: expected true or false"),
+        ("mounts", {}, "spec.mounts: expected a list"),
+        ("mounts", [5], "spec.mounts[0]: expected an object"),
+        ("mounts", [{"source": "/a", "target": "b"}], "spec.mounts[0].target: 'b'"),
+        ("mounts", [{"source": "/a/../b", "target": "/b"}], "spec.mounts[0].source"),
+        ("mounts", [{"source": "/a"}], "spec.mounts[0].target: None"),
     ],
 )
 def test_a_bad_field_is_named_with_what_was_expected(field: str, value: object, message: str) -> None:

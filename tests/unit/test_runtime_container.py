@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.runtime.process import RuntimeBusy, StartError
+from nodeagent.runtime.spec import Mount
 from tests.unit.keeper_process import KeeperProcess, until
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -134,6 +135,41 @@ async def test_a_root_directory_is_all_it_sees(keeper: KeeperProcess, tmp_path: 
         ("/dev/shm", "tmpfs"),
     ]
     assert Path("/proc/self/mounts").read_text() == before
+
+
+async def test_mounts_are_seen_and_stay_where_they_belong(keeper: KeeperProcess, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    copy_programs(root, "sh", "cat")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "note").write_text("shared\n")
+    (tmp_path / "one").write_text("one file\n")
+    # a link of the image must not lead a mount out of it
+    (root / "etc").mkdir()
+    (root / "srv").symlink_to("/../../../etc")
+    mounts = (
+        Mount(source=str(tmp_path / "data"), target="/data"),
+        Mount(source=str(tmp_path / "data"), target="/kept", read_only=True),
+        Mount(source=str(tmp_path / "one"), target="/srv/deep/one"),
+        Mount(source="/dev/null", target="/dev/own-null"),
+    )
+    script = (
+        "cat /data/note /srv/deep/one; echo new >/data/new; (: >/kept/no) 2>/dev/null || echo refused;"
+        "echo x >/dev/own-null; cat /kept/new"
+    )
+    lines = await keeper.run(keeper.shell("c", script, root_directory=str(root), mounts=mounts))
+    assert lines == ["shared", "one file", "refused", "new"]
+    assert (tmp_path / "data" / "new").read_text() == "new\n"
+    assert (root / "etc" / "deep").is_dir() and not Path("/etc/deep").exists()
+
+
+async def test_the_hosts_own_file_system_is_given_no_new_directories(
+    keeper: KeeperProcess, tmp_path: Path
+) -> None:
+    missing = tmp_path / "missing"
+    spec = keeper.spec("c", "true", mounts=(Mount(source="/etc", target=str(missing)),))
+    with pytest.raises(StartError, match=f"mount point {missing} is not there"):
+        await keeper.start(spec)
+    assert not missing.exists()
 
 
 def copy_programs(root: Path, *names: str) -> None:
