@@ -307,6 +307,7 @@ class Agent:
             observer=self._meter,
             publish=self._api.pods.publish,
             gone=self._api.pods.gone,
+            devices_of=self._managers.container_devices,
         )
 
     async def _listen(self) -> None:

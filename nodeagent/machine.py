@@ -15,10 +15,12 @@ from nodeagent.cgroup.reserved import reserved_cgroups
 from nodeagent.cgroup.settings import CgroupSettings
 from nodeagent.cgroup.values import Values
 from nodeagent.config import Config
+from nodeagent.config.schema import DeviceItem
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.node import NodeInfo, read_node_info
 from nodeagent.hardware.topology import Topology, read_topology
 from nodeagent.resources.allocatable import NodeResources, node_allocatable, node_capacity
+from nodeagent.resources.device_manager import Device, DeviceMount, DeviceResource
 from nodeagent.resources.managers import LiveContainer, ManagerSettings
 from nodeagent.runtime.spec import ContainerRecord
 
@@ -135,7 +137,10 @@ def node_amounts(config: Config, info: NodeInfo) -> Amounts:
     errors = resources.errors()
     if errors:
         raise UnsuitableMachine("\n".join(errors))
-    return Amounts(resources, capacity, node_allocatable(capacity, resources.reservation))
+    allocatable = node_allocatable(capacity, resources.reservation)
+    # Devices are counted apart: nothing of them is reserved, and no cgroup bounds them.
+    devices = {kind.name: Quantity.of(len(kind.devices)) for kind in config.agent.devices}
+    return Amounts(resources, {**capacity, **devices}, {**allocatable, **devices})
 
 
 def manager_settings(config: Config, reservation: ResourceList) -> ManagerSettings:
@@ -153,6 +158,20 @@ def manager_settings(config: Config, reservation: ResourceList) -> ManagerSettin
         reserved_memory=tuple((each.numa_node, each.limits) for each in kubelet.reserved_memory),
         node_reservation=reservation,
         reserved_system_cpus=CpuSet.parse(kubelet.reserved_system_cpus),
+        devices=tuple(
+            DeviceResource(kind.name, tuple(_device(each) for each in kind.devices))
+            for kind in config.agent.devices
+        ),
+    )
+
+
+def _device(item: DeviceItem) -> Device:
+    return Device(
+        item.id,
+        item.numa_nodes,
+        item.device_nodes,
+        item.env,
+        tuple(DeviceMount(each.host_path, each.container_path, each.read_only) for each in item.mounts),
     )
 
 

@@ -16,6 +16,7 @@ from nodeagent.config.gates import enabled
 from nodeagent.config.schema import DEFAULT_EVICTION_HARD, AgentConfiguration, KubeletConfiguration
 from nodeagent.config.setting import Effect, Section, cpu_list, cpu_numbers, is_duration, rows, setting_of
 from nodeagent.config.validation import INVALID_CONFIGURATION, check_rows, check_rules
+from nodeagent.config.validation_agent import check_agent_rules
 
 KUBELET_TYPE: Final = ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration")
 AGENT_TYPE: Final = ("nodeagent.io/v1alpha1", "AgentConfiguration")
@@ -80,7 +81,7 @@ def parse_config(data: bytes, source: str, *, host_name: str | None = None) -> C
     errors = [*kubelet_found.errors, *agent_found.errors]
     # A value of the wrong type was replaced by its default, which must not be blamed on the author.
     if all(error.kind == ErrorKind.UNKNOWN_FIELD for error in errors):
-        errors += [*check_rows(kubelet), *check_rules(kubelet), *check_rows(agent)]
+        errors += [*check_rows(kubelet), *check_rules(kubelet), *check_rows(agent), *check_agent_rules(agent)]
     if errors:
         raise ConfigError(source, *errors)
     if not agent.node_name:

@@ -2,13 +2,15 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent.api.pod import Container, EnvVar, Pod
 from nodeagent.api.quantity import Quantity
 from nodeagent.config import Config
-from nodeagent.runtime.spec import ContainerSpec
+from nodeagent.resources.device_manager import Device
+from nodeagent.runtime.spec import ContainerSpec, Mount
 
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 
@@ -62,9 +64,14 @@ def pod_log_directory(pod: Pod, log_directory: Path) -> Path:
     return log_directory / f"{meta.namespace}_{meta.name}_{meta.uid}"
 
 
-def environment(container: Container, pod: Pod, settings: LaunchSettings) -> dict[str, str]:
-    """Return the container's variables in order, with `$(NAME)` references to earlier ones expanded."""
-    result: dict[str, str] = {}
+def environment(
+    container: Container, pod: Pod, settings: LaunchSettings, devices: Sequence[Device] = ()
+) -> dict[str, str]:
+    """Return the container's variables in order, with `$(NAME)` references to earlier ones expanded.
+
+    Those of its devices come first, as with kubelet: the pod's own are stronger.
+    """
+    result = {name: value for device in devices for name, value in device.environment.items()}
     for variable in container.env:
         if variable.value_from is None:
             result[variable.name] = expand(variable.value or "", result)
@@ -83,9 +90,10 @@ def container_spec(
     oom_score_adj: int,
     cgroup: str,
     pod_cgroup: str,
+    devices: Sequence[Device] = (),
 ) -> ContainerSpec:
     """Return the runtime's order for one attempt; raises LaunchError."""
-    variables = environment(container, pod, settings)
+    variables = environment(container, pod, settings, devices)
     argv = tuple(expand(word, variables) for word in (*container.command, *container.args))
     if not container.command:
         raise LaunchError(
@@ -94,6 +102,7 @@ def container_spec(
         )
     user_id, group_id = _identity(container, pod)
     own = container.security_context
+    root_directory = container.image if (container.image or "").startswith("/") else None
     return ContainerSpec(
         container_id=container_id,
         pod_uid=pod.metadata.uid,
@@ -104,7 +113,8 @@ def container_spec(
         argv=argv,
         env=variables,
         working_dir=container.working_dir or "/",
-        root_directory=container.image if (container.image or "").startswith("/") else None,
+        root_directory=root_directory,
+        mounts=_device_mounts(devices, has_own_root=root_directory is not None),
         user_id=user_id,
         group_id=group_id,
         supplementary_group_ids=pod.spec.security_context.supplemental_groups
@@ -120,6 +130,18 @@ def container_spec(
         log_max_bytes=settings.log_max_bytes,
         log_max_files=settings.log_max_files,
     )
+
+
+def _device_mounts(devices: Sequence[Device], *, has_own_root: bool) -> tuple[Mount, ...]:
+    """Return what of the host a container's devices need; the host's own /dev is there without."""
+    mounts = [
+        Mount(source=each.host_path, target=each.container_path, read_only=each.read_only)
+        for device in devices
+        for each in device.mounts
+    ]
+    if has_own_root:
+        mounts += [Mount(source=node, target=node) for device in devices for node in device.device_nodes]
+    return tuple(mounts)
 
 
 def _identity(container: Container, pod: Pod) -> tuple[int, int]:

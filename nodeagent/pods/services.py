@@ -1,6 +1,6 @@
 """What every pod's worker shares, and the answer that it may get at the node's door."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nodeagent.api.pod import Pod
@@ -10,6 +10,7 @@ from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.launch import LaunchSettings
 from nodeagent.pods.observer import PodObserver
+from nodeagent.resources.device_manager import Device
 from nodeagent.runtime.process import ProcessRuntime
 from nodeagent.store import Store
 
@@ -43,3 +44,4 @@ class Services:
     # Told how a pod stands whenever that has changed, and when it is gone.
     publish: Callable[[Pod], None] = lambda pod: None
     gone: Callable[[Pod], None] = lambda pod: None
+    devices_of: Callable[[str, str], Sequence[Device]] = lambda pod_uid, container: ()

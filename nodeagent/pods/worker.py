@@ -239,6 +239,7 @@ class PodWorker:
                 oom_score_adj=oom_score_adj(self.pod, container, services.memory_capacity_bytes),
                 cgroup=services.cgroups.leaf(self.pod, identifier),
                 pod_cgroup=services.cgroups.slice(self.pod),
+                devices=services.devices_of(self.record.uid, container.name),
             )
         except LaunchError as error:
             services.events.pod(self.pod, "Failed", f"Error: {error}", warning=True)

@@ -15,6 +15,15 @@ FILE_NAME = "device_manager_state"
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceMount:
+    """What else of the host a container must see to use a device."""
+
+    host_path: str
+    container_path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """One device: where it sits, and what a container needs to use it."""
 
@@ -22,8 +31,7 @@ class Device:
     numa_nodes: tuple[int, ...] = ()
     device_nodes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    mounts: tuple[tuple[str, str], ...] = ()
-    """Pairs of a path on the host and a path in the container."""
+    mounts: tuple[DeviceMount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What a container is started with: command and environment expansion, identity, ids that never repeat."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,18 +9,27 @@ from nodeagent.api.container import SecurityContext
 from nodeagent.api.meta import ObjectMeta
 from nodeagent.api.pod import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec
 from nodeagent.pods.launch import LaunchError, LaunchSettings, container_id, container_spec, expand
-from nodeagent.runtime.spec import ContainerSpec
+from nodeagent.resources.device_manager import Device, DeviceMount
+from nodeagent.runtime.spec import ContainerSpec, Mount
 
 SETTINGS = LaunchSettings(
     node_name="n1", host_ip="10.0.0.9", log_directory=Path("/var/log/pods"), log_max_bytes=10, log_max_files=2
 )
 
 
-def order(container: Container) -> ContainerSpec:
+def order(container: Container, devices: Sequence[Device] = ()) -> ContainerSpec:
     meta = ObjectMeta(name="web", namespace="prod", uid="u1", labels={"app": "shop"})
     pod = Pod(metadata=meta, spec=PodSpec(containers=(container,)))
     return container_spec(
-        container, pod, SETTINGS, container_id="id", attempt=3, oom_score_adj=5, cgroup="a/b", pod_cgroup="a"
+        container,
+        pod,
+        SETTINGS,
+        container_id="id",
+        attempt=3,
+        oom_score_adj=5,
+        cgroup="a/b",
+        pod_cgroup="a",
+        devices=devices,
     )
 
 
@@ -76,3 +86,20 @@ def test_each_attempt_has_its_own_id() -> None:
     ids = {container_id("u1", generation, "c", attempt) for generation in range(3) for attempt in range(3)}
     assert len(ids) == 9
     assert container_id("u1", 0, "c", 0) in ids
+
+
+def test_a_device_brings_its_variables_and_what_must_be_seen() -> None:
+    gpu = Device(
+        "gpu0",
+        device_nodes=("/dev/gpu0",),
+        environment={"GPU": "0", "MODE": "slow"},
+        mounts=(DeviceMount("/opt/gpu/lib", "/usr/lib/gpu", read_only=True),),
+    )
+    own = EnvVar(name="MODE", value="fast")
+    library = Mount(source="/opt/gpu/lib", target="/usr/lib/gpu", read_only=True)
+    on_host = order(Container(name="c", command=("x",), env=(own,)), [gpu])
+    assert on_host.env == {"GPU": "0", "MODE": "fast"}
+    # the host's /dev is there anyway
+    assert on_host.mounts == (library,)
+    apart = order(Container(name="c", command=("x",), image="/images/app"), [gpu])
+    assert apart.mounts == (library, Mount(source="/dev/gpu0", target="/dev/gpu0"))

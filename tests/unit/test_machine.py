@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.config import Config, parse_config
+from nodeagent.config import Config, ConfigError, parse_config
 from nodeagent.hardware.node import NodeInfo
+from nodeagent.hardware.topology import parse_short
 from nodeagent.machine import (
     Roots,
     UnsuitableMachine,
@@ -14,7 +15,10 @@ from nodeagent.machine import (
     require_fit_host,
     set_own_oom_score_adj,
 )
+from nodeagent.resources.managers import ResourceManagers
+from nodeagent.scheduling.fit import NodeView, fit
 from tests.unit.host_files import HostFiles
+from tests.unit.resource_pods import container, pod
 
 GIB = 1 << 30
 
@@ -107,3 +111,58 @@ def test_the_resource_managers_follow_configuration_and_reservation() -> None:
     assert (settings.cpu_manager_policy, settings.topology_manager_scope) == ("static", "pod")
     assert str(settings.reserved_system_cpus) == "0,2"
     assert str(settings.node_reservation["cpu"]) == "2"
+
+
+DEVICES = """
+apiVersion: nodeagent.io/v1alpha1
+kind: AgentConfiguration
+devices:
+- name: example.com/gpu
+  devices:
+  - {id: gpu0, numaNodes: [0], deviceNodes: [/dev/gpu0], env: {GPU: "0"}}
+  - {id: gpu1, numaNodes: [1], deviceNodes: [/dev/gpu1], env: {GPU: "1"}}
+"""
+
+
+def test_listed_devices_can_be_asked_for_until_they_are_all_taken() -> None:
+    chosen = parse_config(DEVICES.encode(), "c.yaml")
+    amounts = node_amounts(chosen, NodeInfo(cpu_milli=4000, memory_bytes=8 * GIB, pids=30000))
+    assert amounts.capacity["example.com/gpu"].value() == 2
+    assert amounts.allocatable["example.com/gpu"].value() == 2
+    settings = manager_settings(chosen, amounts.resources.reservation)
+    managers = ResourceManagers(parse_short("2x2x1"), settings, None)
+    wanted = container("main", "1", more={"example.com/gpu": "1"})
+    running = []
+    for name in ("a", "b"):
+        newcomer = pod(name, wanted)
+        assert fit(newcomer, NodeView("n1", amounts.allocatable), running).fits
+        assert managers.admit(newcomer, running).admitted
+        running.append(newcomer)
+    held = [managers.container_devices(name, "main")[0] for name in ("a", "b")]
+    assert sorted(device.environment["GPU"] for device in held) == ["0", "1"]
+    refused = fit(pod("c", wanted), NodeView("n1", amounts.allocatable), running)
+    assert refused.reason == "OutOfexample.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("{name: gpu}", "devices[0].name"),
+        ("{name: example.com/a b}", "must be an extended resource"),
+        ("{name: kubernetes.io/gpu}", "of a domain of its own"),
+        ("{name: example.com/gpu, devices: [{}]}", "devices[0].devices[0].id"),
+        ("{name: example.com/gpu, devices: [{id: a}, {id: a}]}", "that no other device has"),
+        (
+            "{name: example.com/gpu, devices: [{id: a, deviceNodes: [/etc/passwd]}]}",
+            "must be a path below /dev",
+        ),
+        ("{name: example.com/gpu, devices: [{id: a, deviceNodes: [/dev/../etc/x]}]}", "path below /dev"),
+        ("{name: example.com/gpu, devices: [{id: a, mounts: [{hostPath: /a}]}]}", "containerPath"),
+        ("{name: example.com/gpu, devices: [{id: a, nodes: []}]}", "devices[0].devices[0].nodes"),
+    ],
+)
+def test_a_device_list_with_a_fault_is_refused_with_its_place(device: str, message: str) -> None:
+    text = f"apiVersion: nodeagent.io/v1alpha1\nkind: AgentConfiguration\ndevices: [{device}]\n"
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text.encode(), "c.yaml")
+    assert message in str(caught.value)
