@@ -44,7 +44,7 @@ class LocalApi:
         """Show the Node if it has changed; its heartbeat alone is shown every five minutes."""
         if is_worth_telling(self._told, node):
             try:
-                self.cluster.publish_node(node)
+                self.cluster.reports.publish_node(node)
                 self._told = node
             except StoreError as error:
                 logger.error("the Node is not stored: %s", error)

@@ -15,7 +15,7 @@ from nodeagent.admission.request import Operation, Request
 from nodeagent.api.errors import FieldError
 from nodeagent.api.errors import forbidden as forbidden_field
 from nodeagent.api.pod import Pod
-from nodeagent.api.policy import ResourceQuota
+from nodeagent.api.policy import PriorityClass, ResourceQuota
 from nodeagent.cluster import codec
 from nodeagent.cluster.errors import refused
 from nodeagent.cluster.kinds import PERSISTENT_VOLUME_CLAIM, POD, PRIORITY_CLASS, Kind
@@ -37,6 +37,8 @@ def admit(kind: Kind, request: Request[Any], policies: Policies, now: datetime) 
         return _admit_pod(request, policies, now)
     codec.validate(kind, request.object)
     if kind is PRIORITY_CLASS:
+        errors = _changed_value(request)
+        _raise(kind, request, invalid(kind.qualified, request.name, errors) if errors else None)
         _raise(kind, request, admit_priority_class(request, policies.priority_classes))
     if kind is PERSISTENT_VOLUME_CLAIM:
         ranges = policies.limit_ranges_of(request.object.metadata.namespace)
@@ -78,6 +80,22 @@ def _with_images_of(containers: Sequence[Any], old: Sequence[Any]) -> tuple[Any,
         return tuple(containers)
     return tuple(
         structs.replace(new, image=before.image) for new, before in zip(containers, old, strict=True)
+    )
+
+
+def _changed_value(request: Request[PriorityClass]) -> tuple[FieldError, ...]:
+    """A class keeps its value: the pods that name it have it already."""
+    old, new = request.old, request.object
+    if old is None:
+        return ()
+    may_not = "may not be changed in an update."
+    return tuple(
+        forbidden_field(path, may_not)
+        for path, before, after in (
+            ("value", old.value, new.value),
+            ("preemptionPolicy", old.preemption_policy, new.preemption_policy),
+        )
+        if before != after
     )
 
 

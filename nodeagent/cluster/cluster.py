@@ -16,12 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from msgspec import structs
-
 from nodeagent.admission.request import Operation, Request
 from nodeagent.api.meta import format_time
-from nodeagent.api.node import Node
-from nodeagent.api.pod import Pod
 from nodeagent.clock import Clock
 from nodeagent.cluster import codec
 from nodeagent.cluster.admission import admit
@@ -37,14 +33,14 @@ from nodeagent.cluster.errors import (
     gone,
     not_found,
 )
-from nodeagent.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, POD, Kind, Kinds
+from nodeagent.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, Kind, Kinds
 from nodeagent.cluster.policies import StoredPolicies
+from nodeagent.cluster.reports import MIRROR_ANNOTATION, Reports
 from nodeagent.cluster.writer import Writer
 from nodeagent.store import Change, Compacted, Key, Resources
 
 Listeners = list[Callable[[list[Change]], None]]
 
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 STATUS = "status"
 _KEPT_METADATA = frozenset(
     (
@@ -82,6 +78,7 @@ class Cluster:
         self._clock = clock
         self._writer = Writer(resources, self.policies, self.kinds)
         self._deletion = Deletion(resources, self._writer, self.kinds, clock)
+        self.reports = Reports(resources, self._writer, self._deletion)
         self._watches: set[asyncio.Event] = set()
         self._install_definitions()
         resources.listeners.append(self._changed)
@@ -234,58 +231,6 @@ class Cluster:
     def listeners(self) -> Listeners:
         """What is called after every change, before anything else happens."""
         return self._resources.listeners
-
-    def pods(self) -> Sequence[Pod]:
-        """Return all pods, decoded."""
-        return [self.decoded_pod(body) for _, body in self._resources.page(POD.resource)]
-
-    def decoded_pod(self, body: bytes) -> Pod:
-        """Return a pod as it was stored."""
-        pod: Pod = codec.stored(POD, body)
-        return pod
-
-    def is_cordoned(self, node: str) -> bool:
-        """Whether somebody has closed the node to new pods (kubectl cordon)."""
-        body = self._resources.get(Key(NODE.resource, "", node))
-        return body is not None and bool(codec.stored(NODE, body).spec.unschedulable)
-
-    def publish_mirror(self, pod: Pod) -> None:
-        """Show a static pod; one of that name that is no mirror keeps its name."""
-        key = Key(POD.resource, pod.metadata.namespace, pod.metadata.name)
-        body = self._resources.get(key)
-        if body is None or MIRROR_ANNOTATION in self.decoded_pod(body).metadata.annotations:
-            self._writer.publish(POD, key, pod)
-
-    def publish_node(self, node: Node) -> None:
-        """Show the node as it stands; labels, annotations and cordon that others gave it are kept."""
-        key = Key(NODE.resource, "", node.metadata.name)
-        body = self._resources.get(key)
-        if body is not None:
-            stored: Node = codec.stored(NODE, body)
-            metadata = structs.replace(
-                stored.metadata, labels={**stored.metadata.labels, **node.metadata.labels}
-            )
-            spec = structs.replace(node.spec, unschedulable=stored.spec.unschedulable)
-            node = structs.replace(node, metadata=metadata, spec=spec)
-        self._writer.publish(NODE, key, node)
-
-    def report(self, pod: Pod) -> None:
-        """Take in where a pod of the API is and how it stands there; one that is gone is no error."""
-        key = Key(POD.resource, pod.metadata.namespace, pod.metadata.name)
-        body = self._resources.get(key)
-        if body is None:
-            return
-        stored = self.decoded_pod(body)
-        if stored.metadata.uid == pod.metadata.uid:
-            spec = structs.replace(stored.spec, node_name=pod.spec.node_name)
-            self._writer.publish(POD, key, structs.replace(stored, spec=spec, status=pod.status))
-
-    def withdraw(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
-        """Remove an object that the agent has seen to its end; another one of that name stays."""
-        key = Key(kind.resource, namespace, name)
-        body = self._resources.get(key)
-        if body is not None and codec.to_plain(body)["metadata"].get("uid") == uid:
-            self._deletion.remove(kind, key)
 
     def begin(self) -> None:
         """Make what everybody expects to be there, as far as it is missing, and count the quotas anew."""

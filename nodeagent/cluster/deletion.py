@@ -10,7 +10,7 @@ from nodeagent.clock import Clock
 from nodeagent.cluster import codec
 from nodeagent.cluster.codec import Json, Object
 from nodeagent.cluster.errors import conflict, forbidden
-from nodeagent.cluster.kinds import NAMESPACE, POD, Kind, Kinds
+from nodeagent.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, Kind, Kinds
 from nodeagent.cluster.writer import Writer
 from nodeagent.store import Key, Resources
 
@@ -69,6 +69,10 @@ class Deletion:
         if body is None:
             return
         with self._resources.transaction() as batch:
+            if kind is CUSTOM_RESOURCE_DEFINITION:
+                # Its name is the resource whose objects go with it.
+                for instance, content in self._resources.page(key.name):
+                    batch.expire(instance, content)
             self._writer.remove(batch, kind, key, codec.stored(kind, body))
         if key.namespace:
             self._finish_namespace(key.namespace)

@@ -9,8 +9,9 @@ from msgspec import structs
 from nodeagent.api.meta import parse_time
 from nodeagent.api.pod import Pod
 from nodeagent.api.qos import is_static
-from nodeagent.cluster.cluster import MIRROR_ANNOTATION, Cluster
+from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.kinds import LIMIT_RANGE, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA
+from nodeagent.cluster.reports import MIRROR_ANNOTATION
 from nodeagent.pods.record import API_SOURCE, CONTENT_HASH, PodRecord
 from nodeagent.pods.worker import PodWorker
 from nodeagent.store import Change
@@ -27,12 +28,12 @@ class ClusterPods:
         """Set when there may be something to begin, to end, or to judge by other policies."""
         self._cluster = cluster
         self._node_name = node_name
-        self._pods = {pod.metadata.uid: pod for pod in cluster.pods() if not _is_mirror(pod)}
+        self._pods = {pod.metadata.uid: pod for pod in cluster.reports.pods() if not _is_mirror(pod)}
         cluster.listeners.append(self._note)
 
     def desired(self, workers: Mapping[str, PodWorker]) -> dict[str, PodRecord]:
         """Return the pods that should be here by UID; none is begun while the node is cordoned."""
-        cordoned = self._cluster.is_cordoned(self._node_name)
+        cordoned = self._cluster.reports.is_cordoned(self._node_name)
         return {
             uid: PodRecord(pod=self._bound(pod), source=API_SOURCE, created=_created(pod))
             for uid, pod in self._pods.items()
@@ -69,19 +70,19 @@ class ClusterPods:
     def publish(self, pod: Pod) -> None:
         """Tell the API how a pod stands; a static pod appears there as its mirror."""
         if is_static(pod):
-            self._cluster.publish_mirror(_mirror(pod))
+            self._cluster.reports.publish_mirror(_mirror(pod))
         else:
-            self._cluster.report(self._bound(pod))
+            self._cluster.reports.report(self._bound(pod))
 
     def gone(self, pod: Pod) -> None:
         """Tell the API that a pod has come to its end here."""
         meta = pod.metadata
-        self._cluster.withdraw(POD, meta.namespace, meta.name, meta.uid)
+        self._cluster.reports.withdraw(POD, meta.namespace, meta.name, meta.uid)
 
     def begin(self, pods: Iterable[Pod]) -> None:
         """After a start: say how the pods stand that there are, and withdraw the mirrors of others."""
         present = {pod.metadata.uid: pod for pod in pods}
-        for mirror in self._cluster.pods():
+        for mirror in self._cluster.reports.pods():
             if _is_mirror(mirror) and mirror.metadata.uid not in present:
                 self.gone(mirror)
         for pod in present.values():
@@ -97,7 +98,7 @@ class ClusterPods:
             if change.key.resource != POD.resource:
                 self.changed.set()
                 continue
-            pod = self._cluster.decoded_pod(change.body)
+            pod = self._cluster.reports.decoded_pod(change.body)
             uid = pod.metadata.uid
             if _is_mirror(pod):
                 continue

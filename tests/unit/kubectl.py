@@ -27,6 +27,7 @@ class Kubectl:
     url: str
     home: Path
     cluster: Cluster
+    store: Store
 
     async def run(self, *arguments: str, stdin: str = "", fails: bool = False) -> str:
         """Run a command line; return what it prints (of one that `fails`, its error)."""
@@ -55,5 +56,5 @@ async def serving(directory: Path, role: Role = Role.ADMIN) -> AsyncIterator[Kub
     cluster.begin()
     app = create_api_app(cluster, lambda request: User("test", role), clock.now)
     async with TestServer(app, host="127.0.0.1") as server:
-        yield Kubectl(str(server.make_url("")).rstrip("/"), directory, cluster)
+        yield Kubectl(str(server.make_url("")).rstrip("/"), directory, cluster, store)
     store.close()

@@ -37,6 +37,10 @@ FIELDS = (
     "group",
     "$patch",
     "value",
+    "secrets",
+    "conditions",
+    "active",
+    "startTime",
 )
 SCALARS = (
     st.none()
@@ -85,6 +89,11 @@ def test_what_is_stored_can_be_shown_changed_and_deleted(
             cluster.modify(kind, namespace, name, lambda old, of=content_type: apply_patch(of, old, patch))
         except ApiError as error:
             assert error.code in (400, 403, 409, 422), error.message
+    status = {"status": patch}
+    try:
+        cluster.modify(kind, namespace, name, lambda old: {**old, **status}, subresource="status")
+    except ApiError as error:
+        assert error.code in (400, 403, 409, 422), error.message
     table(kind, [cluster.get(kind, namespace, name)], {}, NOW, "Metadata")
     cluster.delete(kind, namespace, name)
 

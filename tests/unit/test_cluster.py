@@ -1,6 +1,10 @@
 """The objects of the API as plain Python: versions, conflicts, quotas, watches, deletion."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.errors import ApiError
 from nodeagent.cluster.kinds import (
     CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
     NAMESPACE,
     POD,
     PRIORITY_CLASS,
@@ -19,7 +24,7 @@ from nodeagent.cluster.kinds import (
     SECRET,
     SERVICE,
 )
-from nodeagent.store import Store
+from nodeagent.store import Store, StoreError
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def test_used_follows_creation_completion_and_deletion(cluster: Cluster) -> None
     going = cluster.delete(POD, "default", "b")
     assert going is not None and going["metadata"]["deletionGracePeriodSeconds"] == 30
     assert used(cluster, "q")["pods"] == "1"
-    cluster.withdraw(POD, "default", "b", uid)
+    cluster.reports.withdraw(POD, "default", "b", uid)
     assert used(cluster, "q") == {"pods": "0", "requests.cpu": "0", "count/pods": "0"}
 
 
@@ -151,6 +156,76 @@ def test_a_namespace_goes_when_its_last_object_has_gone(cluster: Cluster) -> Non
     assert cluster.list(SECRET, "shop") == []
     with pytest.raises(ApiError, match="because it is being terminated"):
         cluster.create(POD, "shop", pod("b"))
-    cluster.withdraw(POD, "shop", "a", made["metadata"]["uid"])
+    cluster.reports.withdraw(POD, "shop", "a", made["metadata"]["uid"])
     with pytest.raises(ApiError, match='namespaces "shop" not found'):
         cluster.get(NAMESPACE, "", "shop")
+
+
+def test_after_kill_there_is_all_that_was_acknowledged_and_the_quota_counts_it(tmp_path: Path) -> None:
+    path = tmp_path / "nodeagent.db"
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from nodeagent.clock import SystemClock\n"
+        "from nodeagent.cluster.cluster import Cluster\n"
+        "from nodeagent.cluster.kinds import CONFIG_MAP, RESOURCE_QUOTA\n"
+        "from nodeagent.store import Store\n"
+        "cluster = Cluster(Store(Path(sys.argv[1])).resources, SystemClock()); cluster.begin()\n"
+        "quota = {'metadata': {'name': 'q'}, 'spec': {'hard': {'configmaps': '1M'}}}\n"
+        "cluster.create(RESOURCE_QUOTA, 'default', quota)\n"
+        "for number in range(10**6):\n"
+        "    cluster.create(CONFIG_MAP, 'default', {'metadata': {'name': f'c{number}'}})\n"
+        "    print(number, flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        acknowledged = [int(writer.stdout.readline()) for _ in range(50)][-1]
+        os.kill(writer.pid, signal.SIGKILL)
+    store = Store(path)
+    cluster = Cluster(store.resources, SystemClock())
+    count = len(cluster.list(CONFIG_MAP, "default"))
+    assert count >= acknowledged + 1
+    assert used(cluster, "q") == {"configmaps": str(count)}
+    store.close()
+
+
+def test_a_full_disk_is_a_sentence_and_changes_nothing(cluster: Cluster, store: Store) -> None:
+    cluster.create(RESOURCE_QUOTA, "default", quota("q", configmaps="9"))
+    (pages,) = store.resources._database.execute("PRAGMA page_count").fetchone()
+    store.resources._database.execute(f"PRAGMA max_page_count = {pages}")
+    large = {"metadata": {"name": "a"}, "data": {"k": "x" * 1_000_000}}
+    with pytest.raises(StoreError, match="full"):
+        cluster.create(CONFIG_MAP, "default", large)
+    assert cluster.list(CONFIG_MAP) == []
+    assert used(cluster, "q") == {"configmaps": "0"}
+
+
+def test_the_objects_of_a_definition_go_with_it(cluster: Cluster) -> None:
+    names = {"plural": "widgets", "kind": "Widget"}
+    versions = [{"name": "v1", "served": True}]
+    spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": versions}
+    cluster.create(
+        CUSTOM_RESOURCE_DEFINITION, "", {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+    )
+    kind = cluster.kinds.find("example.com", "v1", "widgets")
+    assert kind is not None
+    cluster.create(kind, "default", {"metadata": {"name": "one"}})
+    cluster.delete(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
+    assert cluster.kinds.find("example.com", "v1", "widgets") is None
+    assert cluster.list(kind) == []
+
+
+async def test_a_thousand_pods_are_listed_in_pages_and_watched(cluster: Cluster) -> None:
+    version = cluster.version
+    for number in range(1000):
+        cluster.create(POD, "default", pod(f"p{number:04}"))
+    seen, after = [], ("", "")
+    while True:
+        page = cluster.page(POD, None, after, 300)
+        seen += [key.name for key, _ in page.items]
+        if page.resume_after is None:
+            break
+        after = page.resume_after
+    assert seen == [f"p{number:04}" for number in range(1000)]
+    watch = cluster.watch(POD, version)
+    assert [(await anext(watch)).key.name for _ in range(1000)] == seen
+    await watch.aclose()

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.clock import SystemClock
+from nodeagent.cluster.kinds import POD
+from nodeagent.pods.events import EventRecorder
 from nodeagent.server.api.who import Role
 from tests.unit.kubectl import Kubectl, needs_kubectl, serving
 
@@ -175,6 +178,7 @@ spec:
       requests:
         cpu: 700m
 """
+CONTAINERS = [{"name": "c", "image": "busybox"}]
 CONFLICT = (
     'The Pod "example-conflict-with-limitrange-cpu" is invalid: spec.containers[0].resources.requests: '
     'Invalid value: "700m": must be less than or equal to cpu limit of 500m'
@@ -329,3 +333,31 @@ async def test_who_may_only_read_writes_nothing_and_sees_no_secrets(tmp_path: Pa
         assert "default" in await kubectl.run("get", "namespaces", "-o", "name")
         assert "may only read" in await kubectl.run("create", "configmap", "a", fails=True)
         assert "may not see them" in await kubectl.run("get", "secrets", fails=True)
+
+
+async def test_scaling_and_what_may_not_change(kubectl: Kubectl) -> None:
+    await kubectl.run("create", "deployment", "web", "--image=nginx")
+    scaled = await kubectl.run("scale", "deployment", "web", "--replicas=3", "--current-replicas=1")
+    assert scaled == "deployment.apps/web scaled\n"
+    assert await kubectl.run("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "3"
+    await kubectl.run("create", "priorityclass", "high", "--value=1000")
+    value = ("patch", "priorityclass", "high", "--type=merge", "-p", '{"value":5}')
+    error = await kubectl.run(*value, fails=True)
+    assert "value: Forbidden: may not be changed in an update." in error
+    assert await kubectl.run("get", "--raw", "/readyz") == "ok"
+
+
+async def test_events_are_found_by_the_object_that_they_are_about(kubectl: Kubectl) -> None:
+    recorder = EventRecorder(kubectl.store, SystemClock(), "n1")
+    wanted = {"metadata": {"name": "a"}, "spec": {"containers": CONTAINERS}}
+    made = kubectl.cluster.create(POD, "default", wanted)
+    pod = kubectl.cluster.reports.pods()[0]
+    for _ in range(3):
+        recorder.pod(pod, "BackOff", "Back-off restarting failed container", warning=True)
+    recorder.node("Starting", "Starting nodeagent.")
+    described = (await kubectl.run("describe", "pod", "a")).splitlines()
+    assert described[-1].split()[:2] == ["Warning", "BackOff"]
+    assert described[-1].endswith("Back-off restarting failed container") and "(x3 over" in described[-1]
+    of_pod = f"involvedObject.uid={made['metadata']['uid']}"
+    (line,) = (await kubectl.run("get", "events", "--field-selector", of_pod, "--no-headers")).splitlines()
+    assert line.split()[1:4] == ["Warning", "BackOff", "pod/a"]

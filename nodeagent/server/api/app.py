@@ -14,6 +14,7 @@ from nodeagent.server.api.answers import statuses
 from nodeagent.server.api.discovery import Discovery
 from nodeagent.server.api.openapi import OpenApi
 from nodeagent.server.api.reading import Reading
+from nodeagent.server.api.scale import SCALE, is_scalable
 from nodeagent.server.api.who import Role, User, Who
 from nodeagent.server.api.writing import Writing
 from nodeagent.server.rest import Handler
@@ -38,6 +39,8 @@ def create_api_app(
     app = web.Application(middlewares=[statuses, _authorized(who)], client_max_size=LARGEST_BODY_BYTES)
     Discovery(cluster.kinds).add_routes(app)
     OpenApi(cluster.kinds).add_routes(app)
+    for path in ("/healthz", "/livez", "/readyz"):
+        app.router.add_get(path, _healthy)
     objects = _Objects(cluster, who, now, subresources or {})
     for prefix in ("/api/{version}", "/apis/{group}/{version}"):
         app.router.add_route("*", prefix + "/{rest:.+}", objects.answer)
@@ -67,7 +70,7 @@ class _Objects:
         if special is not None:
             return await special(request)
         match request.method:
-            case "GET" if address.subresource not in ("", "status"):
+            case "GET" if not _is_readable(address):
                 raise no_such_path()
             case "GET" if address.name and request.query.get("watch") not in ("1", "true"):
                 return await self._reading.get(request, address)
@@ -83,6 +86,17 @@ class _Objects:
                 return await self._writing.delete(request, address)
         message = "the server does not allow this method on the requested resource"
         raise ApiError(405, "MethodNotAllowed", message)
+
+
+async def _healthy(request: web.Request) -> web.StreamResponse:
+    """Answer that the API answers; how the agent does is said on its health port."""
+    return web.Response(text="ok")
+
+
+def _is_readable(address: Address) -> bool:
+    return address.subresource in ("", "status") or (
+        address.subresource == SCALE and is_scalable(address.kind)
+    )
 
 
 def _authorized(who: Who) -> "Middleware":

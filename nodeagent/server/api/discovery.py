@@ -10,6 +10,7 @@ from nodeagent.cluster.codec import Json
 from nodeagent.cluster.kinds import POD, Kind, Kinds
 from nodeagent.server.api.addresses import no_such_path
 from nodeagent.server.api.answers import answer
+from nodeagent.server.api.scale import SCALE, is_scalable
 
 KUBERNETES_VERSION = ("1", "36", "v1.36.2")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -92,7 +93,7 @@ def _aggregated_resource(kind: Kind) -> Json:
     subresources = [
         {
             "subresource": name,
-            "responseKind": {"group": kind.group, "version": kind.version, "kind": of},
+            "responseKind": _response_kind(kind, of),
             "verbs": verbs,
         }
         for name, of, verbs in _subresources(kind)
@@ -109,6 +110,12 @@ def _aggregated_resource(kind: Kind) -> Json:
     }
 
 
+def _response_kind(kind: Kind, of: str) -> Json:
+    if of == "Scale":
+        return {"group": "autoscaling", "version": "v1", "kind": of}
+    return {"group": kind.group, "version": kind.version, "kind": of}
+
+
 def _resource_list(kind: Kind) -> Iterator[Json]:
     yield {
         "name": kind.plural,
@@ -121,12 +128,15 @@ def _resource_list(kind: Kind) -> Iterator[Json]:
     }
     for name, of, verbs in _subresources(kind):
         head = {"name": f"{kind.plural}/{name}", "singularName": ""}
-        yield {**head, "namespaced": kind.namespaced, "kind": of, "verbs": verbs}
+        place = {"group": "autoscaling", "version": "v1"} if of == "Scale" else {}
+        yield {**head, **place, "namespaced": kind.namespaced, "kind": of, "verbs": verbs}
 
 
 def _subresources(kind: Kind) -> Iterator[tuple[str, str, list[str]]]:
     if kind.has_status:
         yield "status", kind.kind, _STATUS_VERBS
+    if is_scalable(kind):
+        yield SCALE, "Scale", _STATUS_VERBS
     if kind is POD:
         for name, (of, verbs) in POD_SUBRESOURCES.items():
             yield name, of, verbs

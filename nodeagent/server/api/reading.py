@@ -18,6 +18,7 @@ from nodeagent.cluster.kinds import Kind
 from nodeagent.cluster.selectors import Matches, field_text, matcher
 from nodeagent.server.api.addresses import Address
 from nodeagent.server.api.answers import answer, as_table
+from nodeagent.server.api.scale import SCALE, scale_of
 from nodeagent.server.api.tables import table
 from nodeagent.store import Change
 
@@ -59,6 +60,8 @@ class Reading:
     async def get(self, request: web.Request, address: Address) -> web.StreamResponse:
         """Answer with one object, or with a row."""
         plain = self._cluster.get(address.kind, address.namespace or "", address.name)
+        if address.subresource == SCALE:
+            return answer(scale_of(plain))
         return answer(_view(request, address).rendered(plain, self._now()))
 
     async def list(self, request: web.Request, address: Address) -> web.StreamResponse:

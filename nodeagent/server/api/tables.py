@@ -10,7 +10,7 @@ from nodeagent.api.decode import from_builtins
 from nodeagent.api.pod import Pod
 from nodeagent.api.pod_state import pod_state
 from nodeagent.cluster.codec import Json
-from nodeagent.cluster.kinds import Kind
+from nodeagent.cluster.kinds import EVENT, Kind
 
 NONE = "<none>"
 Cell = str | int | bool
@@ -49,6 +49,8 @@ def table(kind: Kind, items: Iterable[Json], metadata: Json, now: datetime, incl
 
 def columns_of(kind: Kind) -> Sequence[Column]:
     """Return a kind's columns: those known here, those of its definition, or name and age."""
+    if kind is EVENT:
+        return _OF_EVENTS
     known = _COLUMNS.get(kind.resource)
     if known is not None:
         return (_NAME, *known)
@@ -73,6 +75,12 @@ def _get(item: object, path: str) -> Any:
     return item
 
 
+def _items(item: object, path: str) -> list[Json]:
+    """Return the objects of a list; whatever else stands there is none."""
+    found = _get(item, path)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def _text(name: str, path: str, wide: bool = False, default: str = NONE) -> Column:
     def value(item: Json, now: datetime) -> Cell:
         found = _get(item, path)
@@ -90,7 +98,11 @@ def _number(name: str, path: str, wide: bool = False) -> Column:
 
 
 def _size(name: str, path: str) -> Column:
-    return Column(name, lambda item, now: len(_get(item, path) or ()), type="integer")
+    def value(item: Json, now: datetime) -> Cell:
+        found = _get(item, path)
+        return len(found) if isinstance(found, (list, dict)) else 0
+
+    return Column(name, value, type="integer")
 
 
 def _since(name: str, *paths: str, default: str = UNKNOWN) -> Column:
@@ -133,9 +145,8 @@ def _selector(path: str) -> Callable[[Json, datetime], Cell]:
 
 def _containers(field: str) -> Callable[[Json, datetime], Cell]:
     def value(item: Json, now: datetime) -> Cell:
-        found = _get(item, "spec.template.spec.containers")
-        containers = found if isinstance(found, list) else []
-        return ",".join(str(each.get(field, "")) for each in containers if isinstance(each, dict))
+        containers = _items(item, "spec.template.spec.containers")
+        return ",".join(str(each.get(field, "")) for each in containers)
 
     return value
 
@@ -157,15 +168,15 @@ def _pod(part: str) -> Callable[[Json, datetime], Cell]:
 
 
 def _node_status(item: Json, now: datetime) -> Cell:
-    conditions = _get(item, "status.conditions") or ()
+    conditions = _items(item, "status.conditions")
     ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
     closed = ",SchedulingDisabled" if _get(item, "spec.unschedulable") else ""
     return f"{'Ready' if ready else 'NotReady'}{closed}"
 
 
 def _node_address(item: Json, now: datetime) -> Cell:
-    addresses = _get(item, "status.addresses") or ()
-    return next((each["address"] for each in addresses if each.get("type") == "InternalIP"), NONE)
+    addresses = _items(item, "status.addresses")
+    return next((str(each.get("address")) for each in addresses if each.get("type") == "InternalIP"), NONE)
 
 
 def _roles(item: Json, now: datetime) -> Cell:
@@ -175,7 +186,7 @@ def _roles(item: Json, now: datetime) -> Cell:
 
 
 def _ports(item: Json, now: datetime) -> Cell:
-    return ",".join(map(_port, _get(item, "spec.ports") or ())) or NONE
+    return ",".join(map(_port, _items(item, "spec.ports"))) or NONE
 
 
 def _port(port: Json) -> str:
@@ -206,20 +217,33 @@ def _completions(item: Json, now: datetime) -> Cell:
 
 
 def _job_status(item: Json, now: datetime) -> Cell:
-    conditions = {each.get("type"): each.get("status") for each in _get(item, "status.conditions") or ()}
+    conditions = _items(item, "status.conditions")
     for kind in ("Complete", "Failed", "Suspended"):
-        if conditions.get(kind) == "True":
+        if any(each.get("type") == kind and each.get("status") == "True" for each in conditions):
             return kind
     return "Running"
 
 
 def _duration(item: Json, now: datetime) -> Cell:
-    start, end = (moment(_get(item, f"status.{name}Time")) for name in ("start", "completion"))
+    found = (_get(item, f"status.{name}Time") for name in ("start", "completion"))
+    start, end = (moment(text) if isinstance(text, str) else None for text in found)
     return age(start, end or now) if start else ""
 
 
 _NAME = Column("Name", lambda item, now: str(item["metadata"].get("name", "")))
 _AGE = _since("Age", "metadata.creationTimestamp")
+_OF_EVENTS = (
+    _since("Last Seen", "lastTimestamp", "eventTime", "firstTimestamp", "metadata.creationTimestamp"),
+    _text("Type", "type"),
+    _text("Reason", "reason"),
+    Column("Object", _object),
+    _text("Subobject", "involvedObject.fieldPath", wide=True, default=""),
+    _text("Source", "source.component", wide=True),
+    _text("Message", "message"),
+    Column("First Seen", _since("First Seen", "firstTimestamp").value, wide=True),
+    _number("Count", "count", wide=True),
+    Column("Name", _NAME.value, wide=True),
+)
 _COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "pods": (
         Column("Ready", _pod("ready")),
@@ -250,17 +274,6 @@ _COLUMNS: Mapping[str, tuple[Column, ...]] = {
         Column("Global-Default", lambda item, now: bool(item.get("globalDefault")), type="boolean"),
         _AGE,
         _text("PreemptionPolicy", "preemptionPolicy"),
-    ),
-    "events": (
-        _since("Last Seen", "lastTimestamp", "eventTime", "firstTimestamp", "metadata.creationTimestamp"),
-        _text("Type", "type"),
-        _text("Reason", "reason"),
-        Column("Object", _object),
-        _text("Subobject", "involvedObject.fieldPath", wide=True, default=""),
-        _text("Source", "source.component", wide=True),
-        _text("Message", "message"),
-        _since("First Seen", "firstTimestamp"),
-        _number("Count", "count", wide=True),
     ),
     "configmaps": (_size("Data", "data"), _AGE),
     "secrets": (_text("Type", "type"), _size("Data", "data"), _AGE),

@@ -14,6 +14,7 @@ from nodeagent.cluster.patch import apply_patch
 from nodeagent.cluster.selectors import matcher
 from nodeagent.server.api.addresses import Address, no_such_path
 from nodeagent.server.api.answers import answer, body_of, json_of, success
+from nodeagent.server.api.scale import SCALE, is_scalable, scale_of, scaled
 
 _BINDING = "pods are bound to this node when they are created: there is no other to choose"
 
@@ -68,6 +69,8 @@ class Writing:
         self, request: web.Request, address: Address, change: Callable[[Json], Json]
     ) -> web.StreamResponse:
         subresource = address.subresource
+        if subresource == SCALE and is_scalable(address.kind):
+            return self._scaled(request, address, change)
         if not address.name or (subresource and not (subresource == "status" and address.kind.has_status)):
             raise no_such_path()
         modified = self._cluster.modify(
@@ -79,6 +82,18 @@ class Writing:
             dry_run=_is_dry_run(request),
         )
         return answer(modified)
+
+    def _scaled(
+        self, request: web.Request, address: Address, change: Callable[[Json], Json]
+    ) -> web.StreamResponse:
+        modified = self._cluster.modify(
+            address.kind,
+            _namespace(address),
+            address.name,
+            lambda old: scaled(old, change(scale_of(old))),
+            dry_run=_is_dry_run(request),
+        )
+        return answer(scale_of(modified))
 
     def _delete_collection(
         self, request: web.Request, address: Address, options: DeleteOptions

@@ -1,0 +1,76 @@
+"""What the node itself says to the API: how its Node stands and its pods, and which pods are gone."""
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from nodeagent.api.node import Node
+from nodeagent.api.pod import Pod
+from nodeagent.cluster import codec
+from nodeagent.cluster.deletion import Deletion
+from nodeagent.cluster.kinds import NODE, POD, Kind
+from nodeagent.cluster.writer import Writer
+from nodeagent.store import Key, Resources
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+
+
+class Reports:
+    """Writes without admission, and charges quotas all the same; all may raise StoreError."""
+
+    def __init__(self, resources: Resources, writer: Writer, deletion: Deletion) -> None:
+        self._resources = resources
+        self._writer = writer
+        self._deletion = deletion
+
+    def pods(self) -> Sequence[Pod]:
+        """Return all pods, decoded."""
+        return [self.decoded_pod(body) for _, body in self._resources.page(POD.resource)]
+
+    def decoded_pod(self, body: bytes) -> Pod:
+        """Return a pod as it was stored."""
+        pod: Pod = codec.stored(POD, body)
+        return pod
+
+    def is_cordoned(self, node: str) -> bool:
+        """Whether somebody has closed the node to new pods (kubectl cordon)."""
+        body = self._resources.get(Key(NODE.resource, "", node))
+        return body is not None and bool(codec.stored(NODE, body).spec.unschedulable)
+
+    def publish_mirror(self, pod: Pod) -> None:
+        """Show a static pod; one of that name that is no mirror keeps its name."""
+        key = Key(POD.resource, pod.metadata.namespace, pod.metadata.name)
+        body = self._resources.get(key)
+        if body is None or MIRROR_ANNOTATION in self.decoded_pod(body).metadata.annotations:
+            self._writer.publish(POD, key, pod)
+
+    def publish_node(self, node: Node) -> None:
+        """Show the node as it stands; labels, annotations and cordon that others gave it are kept."""
+        key = Key(NODE.resource, "", node.metadata.name)
+        body = self._resources.get(key)
+        if body is not None:
+            stored: Node = codec.stored(NODE, body)
+            metadata = structs.replace(
+                stored.metadata, labels={**stored.metadata.labels, **node.metadata.labels}
+            )
+            spec = structs.replace(node.spec, unschedulable=stored.spec.unschedulable)
+            node = structs.replace(node, metadata=metadata, spec=spec)
+        self._writer.publish(NODE, key, node)
+
+    def report(self, pod: Pod) -> None:
+        """Take in where a pod of the API is and how it stands there; one that is gone is no error."""
+        key = Key(POD.resource, pod.metadata.namespace, pod.metadata.name)
+        body = self._resources.get(key)
+        if body is None:
+            return
+        stored = self.decoded_pod(body)
+        if stored.metadata.uid == pod.metadata.uid:
+            spec = structs.replace(stored.spec, node_name=pod.spec.node_name)
+            self._writer.publish(POD, key, structs.replace(stored, spec=spec, status=pod.status))
+
+    def withdraw(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+        """Remove an object that the agent has seen to its end; another one of that name stays."""
+        key = Key(kind.resource, namespace, name)
+        body = self._resources.get(key)
+        if body is not None and codec.to_plain(body)["metadata"].get("uid") == uid:
+            self._deletion.remove(kind, key)
