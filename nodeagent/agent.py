@@ -409,6 +409,8 @@ class Agent:
             self._turned = self._clock.monotonic()
             self._refresh_node()
             self._api.tell_node(self._node)
+            if self._team_quotas.groups:
+                self._api.tell_groups(self._team_quotas.current())
             self._decisions.save()
             self._events.forget_old()
             pods = self._manager.active_pods()
@@ -427,7 +429,7 @@ class Agent:
             self._events.node("InvalidManifest", error.text, warning=True)
         self._reported = frozenset(manifests.errors)
         self._admission.policies = self._api.policies(manifests)
-        self._team_quotas.groups = manifests.policies.elastic_quotas
+        self._team_quotas.groups = self._admission.policies.elastic_quotas
         now = self._clock.now()
         desired = {
             uid: PodRecord(pod=pod, source=manifests.files[uid], created=now)

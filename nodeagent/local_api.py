@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Iterable
 
+from nodeagent.admission.elastic_quota.quotas import Quotas
+from nodeagent.admission.elastic_quota.report import status_change
 from nodeagent.admission.policies import Policies
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
@@ -49,9 +51,18 @@ class LocalApi:
             except StoreError as error:
                 logger.error("the Node is not stored: %s", error)
 
+    def tell_groups(self, quotas: Quotas) -> None:
+        """Show what the groups of ElasticQuotas may use and use, where that has changed."""
+        for changed in filter(None, map(status_change, quotas.groups())):
+            try:
+                self.cluster.reports.publish_group(changed)
+            except StoreError as error:
+                logger.error("ElasticQuota %s is not stored: %s", changed.metadata.name, error)
+
     def policies(self, manifests: Manifests) -> Policies:
         """Return the policies of the manifests and of the API as one."""
         self.cluster.policies.limited_resources = manifests.policies.limited_resources
+        self.cluster.policies.groups_of_manifests = manifests.policies.elastic_quotas
         return combined(manifests.policies, self.cluster.policies.current())
 
     def set_desired(self, desired: dict[str, PodRecord], manifests: Manifests, manager: PodManager) -> None:

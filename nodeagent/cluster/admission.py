@@ -1,6 +1,7 @@
 """May this object be stored: admission for every kind, in the API server's order; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,8 +18,9 @@ from nodeagent.api.errors import forbidden as forbidden_field
 from nodeagent.api.pod import Pod
 from nodeagent.api.policy import PriorityClass, ResourceQuota
 from nodeagent.cluster import codec
+from nodeagent.cluster.elastic_quotas import admit_group, check_pod
 from nodeagent.cluster.errors import refused
-from nodeagent.cluster.kinds import PERSISTENT_VOLUME_CLAIM, POD, PRIORITY_CLASS, Kind
+from nodeagent.cluster.kinds import ELASTIC_QUOTA, PERSISTENT_VOLUME_CLAIM, POD, PRIORITY_CLASS, Kind
 
 _POD_UPDATES = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -31,8 +33,10 @@ Admitted = tuple[Any, Sequence[ResourceQuota]]
 """The object as it may be stored, and the quotas whose `status.used` grows with it."""
 
 
-def admit(kind: Kind, request: Request[Any], policies: Policies, now: datetime) -> Admitted:
-    """Return the object as policy makes it; raises ApiError."""
+def admit(
+    kind: Kind, request: Request[Any], policies: Policies, pods: Callable[[], Sequence[Pod]], now: datetime
+) -> Admitted:
+    """Return the object as policy makes it; raises ApiError. `pods` tells which there are."""
     if kind is POD:
         return _admit_pod(request, policies, now)
     codec.validate(kind, request.object)
@@ -40,6 +44,8 @@ def admit(kind: Kind, request: Request[Any], policies: Policies, now: datetime) 
         errors = _changed_value(request)
         _raise(kind, request, invalid(kind.qualified, request.name, errors) if errors else None)
         _raise(kind, request, admit_priority_class(request, policies.priority_classes))
+    if kind is ELASTIC_QUOTA:
+        request = replace(request, object=admit_group(request, policies, pods()))
     if kind is PERSISTENT_VOLUME_CLAIM:
         ranges = policies.limit_ranges_of(request.object.metadata.namespace)
         _raise(kind, request, limit_range.check_claim(request, ranges).refusal)
@@ -53,6 +59,8 @@ def _admit_pod(request: Request[Pod], policies: Policies, now: datetime) -> Admi
     if request.operation is Operation.UPDATE and request.old is not None and not request.subresource:
         errors = pod_update_errors(request.object, request.old)
         _raise(POD, request, invalid("Pod", request.name, errors) if errors else None)
+    if request.operation is Operation.CREATE:
+        check_pod(request.object, policies)
     outcome = admit_request(request, policies, now)
     _raise(POD, request, outcome.refusal)
     return outcome.pod, outcome.changed

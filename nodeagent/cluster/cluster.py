@@ -24,6 +24,7 @@ from nodeagent.cluster.admission import admit
 from nodeagent.cluster.beginning import First, first_objects, furniture
 from nodeagent.cluster.codec import Json, Object
 from nodeagent.cluster.deletion import DeleteOptions, Deletion
+from nodeagent.cluster.elastic_quotas import check_deletion
 from nodeagent.cluster.errors import (
     ApiError,
     already_exists,
@@ -33,7 +34,7 @@ from nodeagent.cluster.errors import (
     gone,
     not_found,
 )
-from nodeagent.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, Kind, Kinds
+from nodeagent.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, ELASTIC_QUOTA, NAMESPACE, POD, Kind, Kinds
 from nodeagent.cluster.policies import StoredPolicies
 from nodeagent.cluster.reports import MIRROR_ANNOTATION, Reports
 from nodeagent.cluster.writer import Writer
@@ -116,7 +117,7 @@ class Cluster:
         self._require_namespace(kind, namespace, name)
         key = Key(kind.resource, namespace, name)
         request = Request(kind.group_resource, item, dry_run=dry_run)
-        admitted, quotas = admit(kind, request, self.policies.current(), self._clock.now())
+        admitted, quotas = admit(kind, request, self.policies.current(), self.reports.pods, self._clock.now())
         if self._resources.get(key) is not None:
             raise already_exists(kind.resource, name)
         if dry_run:
@@ -169,7 +170,7 @@ class Cluster:
             )
         old = codec.stored(kind, body)
         request = Request(kind.group_resource, item, Operation.UPDATE, old, subresource, dry_run)
-        admitted, _ = admit(kind, request, self.policies.current(), self._clock.now())
+        admitted, _ = admit(kind, request, self.policies.current(), self.reports.pods, self._clock.now())
         after = codec.to_plain(codec.encode(kind, admitted, int(before["metadata"]["resourceVersion"])))
         if after == before:
             return before
@@ -196,6 +197,8 @@ class Cluster:
         if body is None:
             raise not_found(kind.resource, name)
         self._refuse_mirrors(kind, codec.to_plain(body), name, "delete")
+        if kind is ELASTIC_QUOTA:
+            check_deletion(name, self.policies.current(), self.reports.pods())
         return self._deletion.delete(kind, key, body, options or DeleteOptions())
 
     async def watch(

@@ -27,7 +27,7 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
+            **({"reason": self.reason} if self.reason else {}),
             **({"details": self.details} if self.details else {}),
             "code": self.code,
         }

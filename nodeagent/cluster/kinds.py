@@ -6,6 +6,7 @@ from typing import Any
 
 from nodeagent.admission.request import GroupResource
 from nodeagent.api.base import ApiObject
+from nodeagent.api.elastic_quota import ElasticQuota
 from nodeagent.api.event import Event
 from nodeagent.api.node import Node
 from nodeagent.api.persistent_volume_claim import PersistentVolumeClaim
@@ -80,6 +81,14 @@ REPLICA_SET = Kind("ReplicaSet", "replicasets", "apps", short_names=("rs",))
 STATEFUL_SET = Kind("StatefulSet", "statefulsets", "apps", short_names=("sts",))
 JOB = Kind("Job", "jobs", "batch")
 CRON_JOB = Kind("CronJob", "cronjobs", "batch", short_names=("cj",))
+ELASTIC_QUOTA = Kind(
+    "ElasticQuota",
+    "elasticquotas",
+    "scheduling.sigs.k8s.io",
+    "v1alpha1",
+    short_names=("eq", "eqs"),
+    object_type=ElasticQuota,
+)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "CustomResourceDefinition",
     "customresourcedefinitions",
@@ -107,6 +116,7 @@ BUILT_IN: tuple[Kind, ...] = (
     STATEFUL_SET,
     JOB,
     CRON_JOB,
+    ELASTIC_QUOTA,
     CUSTOM_RESOURCE_DEFINITION,
 )
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from nodeagent.api.elastic_quota import ElasticQuota
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
 from nodeagent.cluster import codec
 from nodeagent.cluster.deletion import Deletion
-from nodeagent.cluster.kinds import NODE, POD, Kind
+from nodeagent.cluster.kinds import ELASTIC_QUOTA, NODE, POD, Kind
 from nodeagent.cluster.writer import Writer
 from nodeagent.store import Key, Resources
 
@@ -56,6 +57,13 @@ class Reports:
             spec = structs.replace(node.spec, unschedulable=stored.spec.unschedulable)
             node = structs.replace(node, metadata=metadata, spec=spec)
         self._writer.publish(NODE, key, node)
+
+    def publish_group(self, group: ElasticQuota) -> None:
+        """Show what an ElasticQuota's group may use and uses; one that is not of the API has no object."""
+        key = Key(ELASTIC_QUOTA.resource, group.metadata.namespace, group.metadata.name)
+        body = self._resources.get(key)
+        if body is not None and codec.stored(ELASTIC_QUOTA, body).metadata.uid == group.metadata.uid:
+            self._writer.publish(ELASTIC_QUOTA, key, group)
 
     def report(self, pod: Pod) -> None:
         """Take in where a pod of the API is and how it stands there; one that is gone is no error."""

@@ -10,14 +10,16 @@ from nodeagent.api.meta import parse_time
 from nodeagent.api.pod import Pod
 from nodeagent.api.qos import is_static
 from nodeagent.cluster.cluster import Cluster
-from nodeagent.cluster.kinds import LIMIT_RANGE, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA
+from nodeagent.cluster.kinds import ELASTIC_QUOTA, LIMIT_RANGE, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA
 from nodeagent.cluster.reports import MIRROR_ANNOTATION
 from nodeagent.pods.record import API_SOURCE, CONTENT_HASH, PodRecord
 from nodeagent.pods.worker import PodWorker
 from nodeagent.store import Change
 
 FINISHED = ("Succeeded", "Failed")
-_FOLLOWED = {kind.resource for kind in (LIMIT_RANGE, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)}
+_FOLLOWED = {
+    kind.resource for kind in (ELASTIC_QUOTA, LIMIT_RANGE, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
+}
 
 
 class ClusterPods:

@@ -361,3 +361,36 @@ async def test_events_are_found_by_the_object_that_they_are_about(kubectl: Kubec
     of_pod = f"involvedObject.uid={made['metadata']['uid']}"
     (line,) = (await kubectl.run("get", "events", "--field-selector", of_pod, "--no-headers")).splitlines()
     assert line.split()[1:4] == ["Warning", "BackOff", "pod/a"]
+
+
+async def test_elastic_quotas_by_kubectl(kubectl: Kubectl) -> None:
+    group = """
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata:
+  name: {name}
+  namespace: default
+  labels:
+    quota.scheduling.koordinator.sh/parent: "{parent}"
+    quota.scheduling.koordinator.sh/is-parent: "{is_parent}"
+spec:
+  max: {{cpu: 40, memory: 40Gi}}
+  min: {{cpu: {cpu}, memory: 10Mi}}
+"""
+    parent = group.format(name="quota-parent-example", parent="", is_parent="true", cpu=10)
+    applied = await kubectl.run("apply", "-f", "-", stdin=parent)
+    assert applied == "elasticquota.scheduling.sigs.k8s.io/quota-parent-example created\n"
+    child = group.format(name="quota-example", parent="quota-parent-example", is_parent="false", cpu=20)
+    refused = await kubectl.run("apply", "-f", "-", stdin=child, fails=True)
+    assert refused.strip() == (
+        'Error from server: error when creating "STDIN": admission webhook "vquota.kb.io" denied the request: '
+        "checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: quota-parent-example"
+    )
+    await kubectl.run("apply", "-f", "-", stdin=child.replace("cpu: 20", "cpu: 5"))
+    names = (await kubectl.run("get", "eqs", "-n", "default", "--no-headers")).split()[::2]
+    assert names == ["quota-example", "quota-parent-example"]
+    label = "quota.scheduling.koordinator.sh/name=quota-parent-example"
+    pod = await kubectl.run("run", "a", "--image=busybox", f"--labels={label}", fails=True)
+    assert "pod can not be linked to a parentQuotaGroup,quota:quota-parent-example, pod:a" in pod
+    stays = await kubectl.run("delete", "eq", "quota-parent-example", fails=True)
+    assert "has 1 child quotas" in stays
