@@ -383,7 +383,8 @@ spec:
     child = group.format(name="quota-example", parent="quota-parent-example", is_parent="false", cpu=20)
     refused = await kubectl.run("apply", "-f", "-", stdin=child, fails=True)
     assert refused.strip() == (
-        'Error from server: error when creating "STDIN": admission webhook "vquota.kb.io" denied the request: '
+        'Error from server: error when creating "STDIN": '
+        'admission webhook "vquota.kb.io" denied the request: '
         "checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: quota-parent-example"
     )
     await kubectl.run("apply", "-f", "-", stdin=child.replace("cpu: 20", "cpu: 5"))
