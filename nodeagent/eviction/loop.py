@@ -120,8 +120,12 @@ class EvictionLoop:
         ended = self._clock.monotonic()
         cost = ended - began
         seconds = self._sleep_seconds(ended, short, observations)
-        if not short:
-            seconds = max(seconds, self._pace.rest_seconds(cost, observations, self._thresholds))
+        if not self._is_acting(short, ended):
+            # Waiting for what was done about some thresholds is no reason to look more often at the others.
+            others = [each for each in self._thresholds if each not in short]
+            rest = self._pace.rest_seconds(cost, observations, others)
+            held = (self._held_seconds(each, ended) for each in short)
+            seconds = max(seconds, min((rest, *held)))
         return seconds - cost
 
     async def _sleep(self, seconds: float) -> None:
@@ -177,6 +181,14 @@ class EvictionLoop:
         if first is None:
             return True
         return now - first >= threshold.grace_period_seconds and not self._is_held(threshold, now)
+
+    def _is_acting(self, short: Sequence[Threshold], now: float) -> bool:
+        """Tell whether something is to be done, or shows any moment what it did."""
+        return (
+            self._departures.any_giving_back(now)
+            or self._is_reclaiming(Resource.MEMORY)
+            or any(self._calls_for_action(each, now) for each in short)
+        )
 
     def _is_held(self, threshold: Threshold, now: float) -> bool:
         """Tell whether nothing can be done about a threshold just now that is not being done."""

@@ -20,6 +20,8 @@ CLOSE_SHARE = 0.05
 FAR_FACTOR = 5
 # What is gone in a moment, and then costs processes that nobody chose.
 SUDDEN = (Resource.MEMORY, Resource.PIDS)
+# What is left of anything else is worth no more looks than this: freeing it takes longer.
+SHORTEST_OF_SLOW_SECONDS = 0.1
 LONGEST_REST_SECONDS = 1.0
 # A threshold is near when the recent rate crosses it within this time.
 NEAR_SECONDS = 5.0
@@ -180,12 +182,15 @@ class Pace:
             trend = self._trends.get(threshold.signal)
             if left is None or left < 0 or trend is None:
                 continue
-            if trend.rate_per_second > 0:
-                seconds = min(seconds, left / trend.rate_per_second)
+            bound = left / trend.rate_per_second if trend.rate_per_second > 0 else seconds
             if threshold.is_hard:
                 fastest = max(self._limits.of(threshold.signal), trend.fastest_per_second)
                 until_nothing = observations[threshold.signal].available / fastest
-                seconds = min(seconds, until_nothing - self.reaction_seconds(now))
+                bound = min(bound, until_nothing - self.reaction_seconds(now))
+            is_sudden = RESOURCES[threshold.signal] in SUDDEN
+            seconds = min(
+                seconds, max(bound, self.shortest_seconds if is_sudden else SHORTEST_OF_SLOW_SECONDS)
+            )
         return max(seconds, self.shortest_seconds)
 
     def rest_seconds(
