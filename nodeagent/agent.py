@@ -49,6 +49,7 @@ from nodeagent.pods.evictor import Evictor
 from nodeagent.pods.launch import launch_settings
 from nodeagent.pods.manager import PodManager, stored_records
 from nodeagent.pods.oom_kills import OomKillReporter, Scope
+from nodeagent.pods.partitions import ExclusivePartitions
 from nodeagent.pods.record import PodRecord
 from nodeagent.pods.recovery import (
     readmit,
@@ -63,6 +64,7 @@ from nodeagent.pods.shutdown import NodeShutdown, shutdown_phases
 from nodeagent.pods.team_quotas import TeamQuotas, quota_settings
 from nodeagent.pods.usage import UsageReader
 from nodeagent.resources.managers import ResourceManagers
+from nodeagent.resources.partitions import Partition
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
 from nodeagent.scheduling.fit import NodeView
 from nodeagent.server.api.unix import UnixListener
@@ -220,6 +222,9 @@ class Agent:
             records=self._records,
             active_pods=self._active_pods,
         )
+        self._partitions = ExclusivePartitions(
+            machine.tree, self._cgroups, Partition(config.agent.exclusive_cpu_partition)
+        )
         self._team_quotas = TeamQuotas(
             quota_settings(config.agent.elastic_quota),
             self._node_view,
@@ -339,6 +344,8 @@ class Agent:
     async def _follow_runtime(self) -> None:
         async for record in self._runtime.changes():
             self._manager.container_changed(record)
+            if self._partitions.is_wanted:
+                self._reconcile_now.set()
 
     async def _follow_manifests(self) -> None:
         period = parse_duration(self._config.kubelet.file_check_frequency)
@@ -369,6 +376,8 @@ class Agent:
             try:
                 for drift in await self._cgroups.reconcile(thorough=thorough):
                     self._events.node("CgroupRepaired", str(drift), warning=True)
+                for problem in self._partitions.enforce():
+                    self._events.node("CPUPartitionFailed", problem, warning=True)
             except (CgroupError, OSError) as error:
                 self._events.node("CgroupFailed", str(error), warning=True)
             try:

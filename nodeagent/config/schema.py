@@ -367,6 +367,14 @@ class AgentConfiguration(Section, frozen=True):
     devices: Annotated[
         tuple[DeviceKind, ...], Setting("Devices that pods ask for as extended resources.")
     ] = ()
+    exclusive_cpu_partition: Annotated[
+        str,
+        Setting(
+            "Whether host processes leave exclusive CPUs, too: member (no, as kubelet), root (yes), isolated "
+            "(and no load balancing). Linux 6.7.",
+            check=option("", "member", "root", "isolated"),
+        ),
+    ] = "member"
     elastic_quota: Annotated[
         ElasticQuotaArgs, Setting("Koordinator's ElasticQuotaArgs, for the ElasticQuotas of this node.")
     ] = ElasticQuotaArgs()

@@ -15,6 +15,7 @@ from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.cgroup.reconcile import Difference
 from nodeagent.cgroup.settings import CgroupSettings
 from nodeagent.cgroup.values import Values, container_values, node_values, pod_values, qos_values
+from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.lifecycle import has_ended
 from nodeagent.resources.managers import ResourceManagers
@@ -154,6 +155,17 @@ class PodCgroups:
             drifts += [Drift(path, each) for each in written if before.get(each.file) == each.should]
             self._written[path] = values
         return tuple(drifts)
+
+    def exclusive_leaves(self) -> dict[str, CpuSet]:
+        """Return the live leaves of containers that have CPUs of their own, with these."""
+        found: dict[str, CpuSet] = {}
+        for pod in self._active_pods():
+            own = self._managers.exclusive_cpus(pod.metadata.uid)
+            for record in self._records.of(pod.metadata.uid) if own else ():
+                spec = record.spec
+                if spec.container_name in own and not has_ended(record) and self.tree.exists(spec.cgroup):
+                    found[spec.cgroup] = own[spec.container_name]
+        return found
 
     async def _make_room(self, pod: Pod) -> None:
         """Move the shared containers off the CPUs that this pod was just given for itself."""
