@@ -127,6 +127,8 @@ class Headroom:
     threshold: Threshold
     left: float
     seconds: float
+    available: float = 0.0
+    """What is left in all, in the signal's own unit."""
 
 
 class Pace:
@@ -219,9 +221,9 @@ class Pace:
         if left is None or trend is None:
             return None
         if left <= 0:
-            return Headroom(threshold, left, 0.0)
+            return Headroom(threshold, left, 0.0, trend.available)
         rate = trend.rate_per_second
-        return Headroom(threshold, left, left / rate if rate > 0 else inf)
+        return Headroom(threshold, left, left / rate if rate > 0 else inf, trend.available)
 
     def is_near(self, threshold: Threshold, observations: Observations, seconds: float) -> bool:
         """Tell whether a threshold will be crossed within `seconds` at the recent rate, or is already."""

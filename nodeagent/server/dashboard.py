@@ -114,6 +114,7 @@ class Dashboard:
             cgroups=view.metrics.cgroups(),
             topology=view.metrics.topology,
             owners=view.cpu_owners(),
+            headrooms=view.metrics.state().headrooms,
             newest_decision=next((number for number, _ in view.decisions(DecisionQuery(), _NEWEST, 1)), 0),
         )
         return msgspec.json.encode(snapshot(parts))

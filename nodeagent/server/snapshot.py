@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Any
 
 from nodeagent.api.node import Node
 from nodeagent.cgroup.layout import CgroupLayout
+from nodeagent.eviction.pace import Headroom
+from nodeagent.eviction.signals import is_counted
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology
 from nodeagent.metrics.source import MeteredCgroup
@@ -25,6 +28,7 @@ class Parts:
     topology: Topology
     owners: Mapping[str, CpuSet]
     newest_decision: int
+    headrooms: Sequence[Headroom] = ()
 
 
 def snapshot(parts: Parts) -> dict[str, Any]:
@@ -39,7 +43,19 @@ def snapshot(parts: Parts) -> dict[str, Any]:
         "newestDecision": parts.newest_decision,
         "tree": list(_tree(parts)),
         "cpus": list(_cpus(parts.topology, parts.owners)),
-        "headroom": [],
+        "headroom": [_gauge(each) for each in parts.headrooms],
+    }
+
+
+def _gauge(headroom: Headroom) -> dict[str, Any]:
+    signal = headroom.threshold.signal
+    return {
+        "signal": str(signal),
+        "hard": headroom.threshold.is_hard,
+        "unit": "count" if is_counted(signal) else "bytes",
+        "available": headroom.available,
+        "left": headroom.left,
+        "seconds": None if headroom.seconds == inf else headroom.seconds,
     }
 
 

@@ -38,7 +38,7 @@ class TestTwoNodes:
 
     @pytest.fixture
     def agent_config(self) -> dict[str, Any]:
-        return {"exclusiveCPUPartition": "isolated"}
+        return {"exclusiveCpuPartition": "isolated"}
 
     def test_exclusive_cpus_leave_everybody_elses_and_follow_the_machine(self, node: Node) -> None:
         node.apply("shared", pod("shared"))

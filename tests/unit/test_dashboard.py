@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from nodeagent.api.quantity import Quantity
+from nodeagent.eviction.pace import Headroom
+from nodeagent.eviction.signals import Signal
+from nodeagent.eviction.thresholds import Amount, Threshold
+from nodeagent.metrics.source import AgentState
 from nodeagent.server.app import create_app
 from nodeagent.server.dashboard import MOST_STREAMS, Feed
 from nodeagent.server.view import DecisionQuery
@@ -78,6 +83,22 @@ async def test_the_tree_says_who_uses_what_and_what_binds(client: Client) -> Non
         "place": "self",
     }
     assert container["bounds"]["pids"]["place"] == "machine"
+
+
+async def test_gauges_say_what_is_left_and_for_how_long(node: ShownNode, client: Client) -> None:
+    threshold = Threshold(Signal.MEMORY_AVAILABLE, Amount(quantity=Quantity.parse("100Mi")))
+    gauge = Headroom(threshold, 300 * 2**20, 12.5, 400 * 2**20)
+    node.state = lambda: AgentState(headrooms=(gauge,))  # type: ignore[method-assign]
+    assert (await first_snapshot(client))["headroom"] == [
+        {
+            "signal": "memory.available",
+            "hard": True,
+            "unit": "bytes",
+            "available": 400 * 2**20,
+            "left": 300 * 2**20,
+            "seconds": 12.5,
+        }
+    ]
 
 
 async def test_every_cpu_has_an_owner(client: Client) -> None:

@@ -152,27 +152,24 @@ function drawCpus(cpus) {
 }
 
 function duration(seconds) {
-  if (seconds === null) return "not in sight";
+  if (seconds === null) return "at no time in sight";
   if (seconds >= 5400) return `in ${Math.round(seconds / 3600)} h`;
   return seconds >= 90 ? `in ${Math.round(seconds / 60)} min` : `in ${seconds.toFixed(1)} s`;
 }
 
 function drawHeadroom(gauges) {
   const make = () => element("div", { className: "gauge" });
-  keyed(byId("headroom"), gauges, (each) => each.signal + each.threshold, make, (box, each) => {
-    const format = each.unit === "bytes" ? bytes : String;
-    const share = each.available > 0 ? Math.min(each.threshold / each.available, 1) : 1;
-    const isCrossed = each.available < each.threshold;
-    const words = isCrossed ? "crossed" : `${format(each.available - each.threshold)} left above ${format(each.threshold)}`;
+  keyed(byId("headroom"), gauges, (each) => `${each.signal} ${each.hard}`, make, (box, each) => {
+    const format = each.unit === "bytes" ? bytes : (count) => String(Math.round(count));
+    const amount = each.available - each.left;
+    const isCrossed = each.left < 0;
+    const words = isCrossed ? `below ${format(amount)}` : `${format(each.left)} left above ${format(amount)}`;
     box.replaceChildren(
-      element("strong", { textContent: each.signal }),
-      bar(share),
+      element("strong", { textContent: `${each.signal}${each.hard ? "" : " (soft)"}` }),
+      bar(isCrossed || each.available <= 0 ? 1 : amount / each.available),
       element("span", { className: isCrossed ? "bad" : "", textContent: words }),
       element("br"),
-      element("span", {
-        className: "quiet",
-        textContent: `falls by ${format(Math.round(each.ratePerSecond))} a second; crossed ${duration(each.seconds)}`,
-      }),
+      element("span", { className: "quiet", textContent: isCrossed ? "" : `crossed ${duration(each.seconds)}` }),
     );
   });
 }
