@@ -5,15 +5,14 @@ import logging
 import os
 import signal
 from collections.abc import Coroutine, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from nodeagent.api.duration import parse_duration
 from nodeagent.api.pod import Pod
 from nodeagent.cgroup.drivers import make_driver
-from nodeagent.cgroup.errors import CgroupError
 from nodeagent.clock import Clock, SystemClock
 from nodeagent.config import Config
+from nodeagent.desired import DesiredState
 from nodeagent.endurance import prepare_for_scarcity
 from nodeagent.eviction.configured import eviction_policy
 from nodeagent.eviction.local_storage import has_storage_limits
@@ -38,7 +37,8 @@ from nodeagent.machine import (
 )
 from nodeagent.metering import Meter
 from nodeagent.metrics.instruments import Instruments
-from nodeagent.node import node_object, read_node_facts
+from nodeagent.node import read_node_facts
+from nodeagent.own_node import OwnNode
 from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.containers import ContainerRecords
@@ -50,10 +50,8 @@ from nodeagent.pods.launch import launch_settings
 from nodeagent.pods.manager import PodManager, stored_records
 from nodeagent.pods.oom_kills import OomKillReporter, Scope
 from nodeagent.pods.partitions import ExclusivePartitions
-from nodeagent.pods.record import PodRecord
 from nodeagent.pods.recovery import (
     readmit,
-    refresh_state_files,
     remove_orphans,
     report_displaced,
     report_state_files,
@@ -62,20 +60,19 @@ from nodeagent.pods.revoker import Revoker
 from nodeagent.pods.services import Refusal, Services
 from nodeagent.pods.shutdown import NodeShutdown, shutdown_phases
 from nodeagent.pods.team_quotas import TeamQuotas, quota_settings
+from nodeagent.pods.tree_keeper import TreeKeeper
 from nodeagent.pods.usage import UsageReader
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.resources.partitions import Partition
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
-from nodeagent.scheduling.fit import NodeView
 from nodeagent.server.api.unix import UnixListener
 from nodeagent.server.listener import Listener
 from nodeagent.server.servers import open_servers
 from nodeagent.service import ServiceManager
-from nodeagent.sources.manifests import ManifestError, ManifestReader, Manifests
-from nodeagent.sources.watch import changes
+from nodeagent.sources.manifests import ManifestReader
 from nodeagent.stats.fill_rate import measure_fill_rate
 from nodeagent.stats.hot import HotReader
-from nodeagent.store import Store, StoreError
+from nodeagent.store import Store
 from nodeagent.view import AgentView
 
 logger = logging.getLogger(__name__)
@@ -83,7 +80,6 @@ logger = logging.getLogger(__name__)
 KEEPER_SOCKET = Path("/run/nodeagent-keeper/keeper.sock")
 HOUSEKEEPING_SECONDS = 10.0
 DEBUG_VERBOSITY = 4
-UPPER_SETTLE_SECONDS = 0.2
 # An event loop that stood still longer than this is not well, to /healthz and to the watchdog.
 STALL_SECONDS = 45.0
 
@@ -123,11 +119,7 @@ class Agent:
         self._instruments = Instruments()
         self._meter = Meter(self._instruments)
         self._records = ContainerRecords()
-        self._look = asyncio.Event()
-        self._reconcile_now = asyncio.Event()
         self._turned = clock.monotonic()
-        self._conditions: frozenset[Condition] = frozenset()
-        self._reported: frozenset[ManifestError] = frozenset()
         self._listeners: list[Listener | UnixListener] = []
         self._manifest_directory = Path(kubelet.static_pod_path) if kubelet.static_pod_path else None
         self._manifests = ManifestReader(self._manifest_directory, own.node_name)
@@ -137,10 +129,10 @@ class Agent:
         self._events = EventRecorder(self._store, clock, own.node_name)
         self._runtime = ProcessRuntime(KEEPER_SOCKET)
         amounts = machine.amounts
-        self._facts = read_node_facts(config, amounts.capacity, amounts.allocatable, clock.now())
-        self._node = node_object(self._facts, (), None, clock.now())
+        facts = read_node_facts(config, amounts.capacity, amounts.allocatable, clock.now())
+        self._node = OwnNode(facts, clock)
         self._policy = eviction_policy(config)
-        self._api = LocalApi(self._store, clock, self._facts.name)
+        self._api = LocalApi(self._store, clock, facts.name)
         for threshold in self._policy.effective_thresholds:
             # A series that begins at 1 hides its first eviction from rate().
             self._instruments.evictions.increase(str(threshold.signal), by=0)
@@ -166,22 +158,22 @@ class Agent:
         self._instruments.orphaned_runtime_pods.increase(by=len(orphans))
         readmit(stored, self._managers, self._events)
         self._manager.restore(stored)
-        self._api.begin(self._node, self._manager.pods())
-        self._take(manifests)
+        self._api.begin(self._node.object, self._manager.pods())
+        self._desired.take(manifests)
         await self._listen()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self._look.set)
+        loop.add_signal_handler(signal.SIGHUP, self._desired.look.set)
 
     def loops(self) -> Iterable[Coroutine[object, object, None]]:
         """Return everything that runs side by side until the agent stops."""
         return (
             self._follow_runtime(),
-            self._follow_manifests(),
-            self._follow_cluster(),
-            self._reconcile(),
-            self._follow_pods(),
+            self._desired.follow_manifests(parse_duration(self._config.kubelet.file_check_frequency)),
+            self._desired.follow_api(),
+            self._tree_keeper.run(),
+            self._tree_keeper.follow_pods(),
             self._follow_cpus(),
             self._keep_house(),
             self._eviction.run(),
@@ -222,20 +214,26 @@ class Agent:
             records=self._records,
             active_pods=self._active_pods,
         )
-        self._partitions = ExclusivePartitions(
-            machine.tree, self._cgroups, Partition(config.agent.exclusive_cpu_partition)
+        self._tree_keeper = TreeKeeper(
+            self._cgroups,
+            ExclusivePartitions(machine.tree, self._cgroups, Partition(config.agent.exclusive_cpu_partition)),
+            self._managers,
+            self._events,
+            self._clock,
+            period_seconds=parse_duration(kubelet.cpu_manager_reconcile_period),
+            sync_seconds=parse_duration(kubelet.sync_frequency),
         )
         self._team_quotas = TeamQuotas(
             quota_settings(config.agent.elastic_quota),
-            self._node_view,
+            self._node.view,
             lambda: self._manager.quota_pods(),
             self._clock,
         )
         self._admission = NodeAdmission(
-            self._node_view,
+            self._node.view,
             self._managers,
             self._policy,
-            lambda: self._conditions,
+            lambda: self._node.conditions,
             lambda pod: self._manager.rivals_of(pod),
             lambda: self._manager.admitted_pods(),
             self._clock,
@@ -243,7 +241,7 @@ class Agent:
             self._team_quotas.judge,
         )
         self._usage = UsageReader(
-            self._facts.name,
+            self._node.facts.name,
             self._cgroups,
             self._records,
             self._clock,
@@ -253,6 +251,17 @@ class Agent:
             own_cgroup=own_cgroup(machine.roots.proc),
         )
         self._manager = PodManager(self._services(log_directory))
+        self._desired = DesiredState(
+            self._manifest_directory,
+            self._manifests,
+            self._api,
+            self._admission,
+            self._team_quotas,
+            self._manager,
+            self._events,
+            self._clock,
+            self._say_how_it_stands,
+        )
         self._revoker = Revoker(
             self._team_quotas,
             self._manager,
@@ -301,7 +310,7 @@ class Agent:
             cgroups=self._cgroups,
             store=self._store,
             events=self._events,
-            launch=launch_settings(self._config, self._facts.address),
+            launch=launch_settings(self._config, self._node.facts.address),
             memory_capacity_bytes=self._machine.info.memory_bytes,
             longest_backoff_seconds=parse_duration(kubelet.crash_loop_back_off.max_container_restart_period),
             admit=self._admit,
@@ -331,7 +340,7 @@ class Agent:
             store=self._store,
             decision_log=self._decisions,
             health_checks={"log": lambda: None, "syncloop": self._syncloop_health},
-            current_node=lambda: self._node,
+            current_node=lambda: self._node.object,
             summarise=self._usage.in_full,
             headrooms=self._eviction.headrooms,
             team_quotas=self._team_quotas,
@@ -344,57 +353,7 @@ class Agent:
     async def _follow_runtime(self) -> None:
         async for record in self._runtime.changes():
             self._manager.container_changed(record)
-            if self._partitions.is_wanted:
-                self._reconcile_now.set()
-
-    async def _follow_manifests(self) -> None:
-        period = parse_duration(self._config.kubelet.file_check_frequency)
-        async for _ in changes(self._manifest_directory, period, self._look):
-            self._take(self._manifests.read())
-            self._say_how_it_stands()
-
-    async def _follow_cluster(self) -> None:
-        while True:
-            await self._api.pods.changed.wait()
-            self._api.pods.changed.clear()
-            try:
-                self._take(self._manifests.last)
-            except StoreError as error:
-                logger.error("the API's pods are looked at again later: %s", error)
-                self._api.pods.changed.set()
-                await self._clock.sleep(HOUSEKEEPING_SECONDS)
-
-    async def _reconcile(self) -> None:
-        period = parse_duration(self._config.kubelet.cpu_manager_reconcile_period)
-        sync = parse_duration(self._config.kubelet.sync_frequency)
-        looked = float("-inf")
-        while True:
-            refresh_state_files(self._managers, self._events)
-            thorough = self._clock.monotonic() - looked >= sync
-            looked = self._clock.monotonic() if thorough else looked
-            self._reconcile_now.clear()
-            try:
-                for drift in await self._cgroups.reconcile(thorough=thorough):
-                    self._events.node("CgroupRepaired", str(drift), warning=True)
-                for problem in self._partitions.enforce():
-                    self._events.node("CPUPartitionFailed", problem, warning=True)
-            except (CgroupError, OSError) as error:
-                self._events.node("CgroupFailed", str(error), warning=True)
-            try:
-                async with asyncio.timeout(period):
-                    await self._reconcile_now.wait()
-            except TimeoutError:
-                continue
-
-    async def _follow_pods(self) -> None:
-        """Keep the levels above the pods in step with them, once for all pods that come or go together."""
-        while True:
-            await self._cgroups.upper_is_stale.wait()
-            await self._clock.sleep(UPPER_SETTLE_SECONDS)
-            try:
-                await self._cgroups.ensure_upper()
-            except (CgroupError, OSError) as error:
-                self._events.node("CgroupFailed", str(error), warning=True)
+            self._tree_keeper.container_changed()
 
     async def _follow_cpus(self) -> None:
         """Let allocatable, the shared pool and the exclusive CPUs follow the CPUs that are online."""
@@ -407,17 +366,17 @@ class Agent:
             except UnsuitableMachine as error:
                 self._events.node("CPUsChanged", f"allocatable stays as it was: {error}", warning=True)
             amounts = self._machine.amounts
-            self._facts = replace(self._facts, capacity=amounts.capacity, allocatable=amounts.allocatable)
+            self._node.resize(amounts.capacity, amounts.allocatable)
             report_displaced(self._managers.update_topology(topology), self._manager.pods(), self._events)
-            self._reconcile_now.set()
+            self._tree_keeper.wake()
 
     async def _keep_house(self) -> None:
         sync = parse_duration(self._config.kubelet.sync_frequency)
         synced = self._clock.monotonic()
         while True:
             self._turned = self._clock.monotonic()
-            self._refresh_node()
-            self._api.tell_node(self._node)
+            self._node.refresh()
+            self._api.tell_node(self._node.object)
             if self._team_quotas.groups:
                 self._api.tell_groups(self._team_quotas.current())
             self._decisions.save()
@@ -431,20 +390,6 @@ class Agent:
                 await report_escapes(proc_root, records, pods, self._events)
                 synced = self._turned
             await self._clock.sleep(HOUSEKEEPING_SECONDS)
-
-    def _take(self, manifests: Manifests) -> None:
-        """Make the manifests what should be, and report once what is wrong with them."""
-        for error in set(manifests.errors) - self._reported:
-            self._events.node("InvalidManifest", error.text, warning=True)
-        self._reported = frozenset(manifests.errors)
-        self._admission.policies = self._api.policies(manifests)
-        self._team_quotas.groups = self._admission.policies.elastic_quotas
-        now = self._clock.now()
-        desired = {
-            uid: PodRecord(pod=pod, source=manifests.files[uid], created=now)
-            for uid, pod in manifests.pods.items()
-        }
-        self._api.set_desired(desired, manifests, self._manager)
 
     async def _enforce_reservations(self) -> None:
         """Write the reservations on the cgroups that the configuration names."""
@@ -461,31 +406,19 @@ class Agent:
         shared = self._managers.shared_pool
         self._admission.release(pod_uid)
         if self._managers.shared_pool != shared:
-            self._reconcile_now.set()
+            self._tree_keeper.wake()
 
     def _set_conditions(self, conditions: frozenset[Condition]) -> None:
-        self._conditions = conditions
-        self._refresh_node()
+        self._node.conditions = conditions
+        self._node.refresh()
         self._manager.wake_all()
 
     def _set_shutting_down(self, shutting_down: bool) -> None:
-        self._admission.is_node_shutting_down = shutting_down
-        self._refresh_node()
-
-    def _refresh_node(self) -> None:
-        self._node = node_object(
-            self._facts,
-            self._conditions,
-            self._node,
-            self._clock.now(),
-            shutting_down=self._admission.is_node_shutting_down,
-        )
+        self._admission.is_node_shutting_down = self._node.is_shutting_down = shutting_down
+        self._node.refresh()
 
     def _active_pods(self) -> list[Pod]:
         return self._manager.active_pods()
-
-    def _node_view(self) -> NodeView:
-        return NodeView(self._facts.name, self._facts.allocatable, self._facts.labels, self._node.spec.taints)
 
     def _is_turning(self) -> bool:
         return self._clock.monotonic() - self._turned < STALL_SECONDS
