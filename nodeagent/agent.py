@@ -23,7 +23,7 @@ from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.hotplug import TopologyWatcher
 from nodeagent.journal import configure_logging
-from nodeagent.local_api import LocalApi
+from nodeagent.local_api import LocalApi, damage_message
 from nodeagent.logind import Logind
 from nodeagent.machine import (
     Roots,
@@ -160,6 +160,10 @@ class Agent:
         manifests = self._manifests.read()
         stored = stored_records(self._store)
         known = {record.uid for record in stored} | manifests.pods.keys()
+        if self._store.moved_aside is not None:
+            # What the API wanted is not known any more, and nothing is ended for that.
+            known |= self._records.pod_uids()
+            self._events.node("DatabaseDamaged", damage_message(self._store.moved_aside), warning=True)
         orphans = await remove_orphans(known, self._cgroups, self._runtime, self._records)
         self._instruments.orphaned_runtime_pods.increase(by=len(orphans))
         readmit(stored, self._managers, self._events)

@@ -17,6 +17,7 @@ from nodeagent.server.api.reading import Reading
 from nodeagent.server.api.scale import SCALE, is_scalable
 from nodeagent.server.api.who import Role, User, Who
 from nodeagent.server.api.writing import Writing
+from nodeagent.server.app import answered_within
 from nodeagent.server.rest import Handler
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 # As the API server's own limit for one request.
 LARGEST_BODY_BYTES = 3 << 20
+
+ANSWER_SECONDS = 60
+_IN_TIME = answered_within(ANSWER_SECONDS)
 
 Subresource = tuple[str, str]
 """Plural and subresource: ("pods", "log")."""
@@ -36,7 +40,8 @@ def create_api_app(
     subresources: Mapping[Subresource, Handler] | None = None,
 ) -> web.Application:
     """Make the application; `who` authenticates, and `subresources` answer what others know (pods/log)."""
-    app = web.Application(middlewares=[statuses, _authorized(who)], client_max_size=LARGEST_BODY_BYTES)
+    middlewares = [_answered_in_time, statuses, _authorized(who)]
+    app = web.Application(middlewares=middlewares, client_max_size=LARGEST_BODY_BYTES)
     Discovery(cluster.kinds).add_routes(app)
     OpenApi(cluster.kinds).add_routes(app)
     for path in ("/healthz", "/livez", "/readyz"):
@@ -86,6 +91,14 @@ class _Objects:
                 return await self._writing.delete(request, address)
         message = "the server does not allow this method on the requested resource"
         raise ApiError(405, "MethodNotAllowed", message)
+
+
+@web.middleware
+async def _answered_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Cut off who takes too long over anything but a watch or a log that is followed."""
+    if any(request.query.get(name) in ("1", "true") for name in ("watch", "follow")):
+        return await handler(request)
+    return await _IN_TIME(request, handler)
 
 
 async def _healthy(request: web.Request) -> web.StreamResponse:
