@@ -16,14 +16,10 @@ from nodeagent.desired import DesiredState
 from nodeagent.endurance import prepare_for_scarcity
 from nodeagent.eviction.configured import eviction_policy
 from nodeagent.eviction.local_storage import has_storage_limits
-from nodeagent.eviction.loop import EvictionLoop
-from nodeagent.eviction.notify import Notices
-from nodeagent.eviction.pace import Limits, Pace
 from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.hotplug import TopologyWatcher
 from nodeagent.journal import configure_logging
-from nodeagent.local_api import LocalApi
-from nodeagent.logind import Logind
+from nodeagent.local_api import LocalApi, damage_message
 from nodeagent.machine import (
     Roots,
     UnsuitableMachine,
@@ -45,10 +41,9 @@ from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.escapes import report_escapes
 from nodeagent.pods.events import EventRecorder
-from nodeagent.pods.evictor import Evictor
 from nodeagent.pods.launch import launch_settings
 from nodeagent.pods.manager import PodManager, stored_records
-from nodeagent.pods.oom_kills import OomKillReporter, Scope
+from nodeagent.pods.oom_kills import Scope
 from nodeagent.pods.partitions import ExclusivePartitions
 from nodeagent.pods.recovery import (
     readmit,
@@ -58,10 +53,10 @@ from nodeagent.pods.recovery import (
 )
 from nodeagent.pods.revoker import Revoker
 from nodeagent.pods.services import Refusal, Services
-from nodeagent.pods.shutdown import NodeShutdown, shutdown_phases
 from nodeagent.pods.team_quotas import TeamQuotas, quota_settings
 from nodeagent.pods.tree_keeper import TreeKeeper
 from nodeagent.pods.usage import UsageReader
+from nodeagent.protection import Protection
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.resources.partitions import Partition
 from nodeagent.runtime.process import ProcessRuntime, ensure_keeper
@@ -70,8 +65,6 @@ from nodeagent.server.listener import Listener
 from nodeagent.server.servers import open_servers
 from nodeagent.service import ServiceManager
 from nodeagent.sources.manifests import ManifestReader
-from nodeagent.stats.fill_rate import measure_fill_rate
-from nodeagent.stats.hot import HotReader
 from nodeagent.store import Store
 from nodeagent.view import AgentView
 
@@ -154,6 +147,10 @@ class Agent:
         manifests = self._manifests.read()
         stored = stored_records(self._store)
         known = {record.uid for record in stored} | manifests.pods.keys()
+        if self._store.moved_aside is not None:
+            # What the API wanted is not known any more, and nothing is ended for that.
+            known |= self._records.pod_uids()
+            self._events.node("DatabaseDamaged", damage_message(self._store.moved_aside), warning=True)
         orphans = await remove_orphans(known, self._cgroups, self._runtime, self._records)
         self._instruments.orphaned_runtime_pods.increase(by=len(orphans))
         readmit(stored, self._managers, self._events)
@@ -176,8 +173,7 @@ class Agent:
             self._tree_keeper.follow_pods(),
             self._follow_cpus(),
             self._keep_house(),
-            self._eviction.run(),
-            self._shutdown.run(),
+            *self._protection.loops(),
             self._revoker.run(),
             self._service.keep_alive(self._clock, self._is_turning),
         )
@@ -188,9 +184,7 @@ class Agent:
         for listener in self._listeners:
             await listener.close()
         await self._manager.close()
-        self._notices.close()
-        self._oom_kills.close()
-        self._hot.close()
+        self._protection.close()
         await self._driver.close()
         self._store.close()
 
@@ -270,36 +264,21 @@ class Agent:
             self._clock,
             parse_duration(config.agent.elastic_quota.revoke_pod_interval),
         )
-        self._hot = HotReader(
-            machine.roots.proc, machine.tree, machine.layout.kubepods, (self._state_directory,)
-        )
-        self._evictor = Evictor(
-            self._manager,
-            self._cgroups,
-            self._events,
+        self._protection = Protection(
+            config,
+            self._policy,
+            machine,
             self._clock,
-            self._hot,
-            self._usage,
-            self._set_conditions,
-            self._meter.pod_evicted,
-            self._meter.pod_dead,
-            self._decisions,
-            log_directory,
-        )
-        limits = Limits.of_machine(len(machine.topology.cpus), measure_fill_rate())
-        self._eviction = EvictionLoop(self._evictor, self._clock, self._policy, Pace(limits))
-
-        self._oom_kills = OomKillReporter(
-            machine.layout.kubepods, self._records, self._manager.pods, self._events, self._meter.oom_killed
-        )
-        self._shutdown = NodeShutdown(
-            shutdown_phases(kubelet),
-            Logind(),
-            self._manager,
-            self._events,
-            self._clock,
-            self._service.status,
-            self._set_shutting_down,
+            manager=self._manager,
+            cgroups=self._cgroups,
+            records=self._records,
+            usage=self._usage,
+            events=self._events,
+            decisions=self._decisions,
+            meter=self._meter,
+            say=self._service.status,
+            conditions_changed=self._set_conditions,
+            shutting_down=self._set_shutting_down,
         )
 
     def _services(self, log_directory: Path) -> Services:
@@ -342,13 +321,11 @@ class Agent:
             health_checks={"log": lambda: None, "syncloop": self._syncloop_health},
             current_node=lambda: self._node.object,
             summarise=self._usage.in_full,
-            headrooms=self._eviction.headrooms,
+            headrooms=self._protection.headrooms,
             team_quotas=self._team_quotas,
         )
         self._listeners = [*await open_servers(view), await self._api.listen()]
-        self._oom_kills.watch(self._machine.roots.kernel_log)
-        self._notices = Notices(self._eviction.wake)
-        self._notices.watch_node(self._machine.tree, self._machine.layout.kubepods, self._machine.roots.proc)
+        self._protection.watch()
 
     async def _follow_runtime(self) -> None:
         async for record in self._runtime.changes():

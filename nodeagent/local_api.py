@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 
 from nodeagent.admission.elastic_quota.quotas import Quotas
 from nodeagent.admission.elastic_quota.report import status_change
@@ -71,3 +72,11 @@ class LocalApi:
             manager.delete(uid, grace_seconds)
         everything = desired | self.pods.desired(manager.workers)
         manager.set_desired(everything, self.pods.keeps(manifests.keeps))
+
+
+def damage_message(moved_to: Path) -> str:
+    """Return what an event says of a database that could not be read."""
+    return (
+        f"the database was damaged and is now {moved_to}: the API begins empty; pods that came by it run on "
+        "without being looked after, until the agent starts once more"
+    )

@@ -1,6 +1,7 @@
 """The pods' side of eviction: what the loop looks at, and how it ends a pod."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from nodeagent.pods.record import Failure
 from nodeagent.pods.usage import UsageReader
 from nodeagent.stats.hot import HotReader, HotSample
 from nodeagent.stats.summary import PodStats, Summary
+
+logger = logging.getLogger(__name__)
 
 # How long a killed pod's processes may take to be gone before the loop is told that they are stuck.
 DEATH_SECONDS = 30.0
@@ -95,6 +98,13 @@ class Evictor:
 
     async def reclaim(self, what: Reclaim) -> None:
         """Free what no pod needs: the logs of dead containers, page cache. There are no images here."""
+        try:
+            await self._reclaim(what)
+        except OSError as error:
+            # Then a pod goes instead.
+            logger.warning("%s cannot be reclaimed: %s", what, error)
+
+    async def _reclaim(self, what: Reclaim) -> None:
         active = self._manager.active_pods()
         if what is Reclaim.CONTAINERS:
             running = self._usage.running_containers(active)

@@ -3,6 +3,7 @@
 import errno
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from nodeagent.cgroup.errors import WriteRefused
@@ -21,13 +22,15 @@ def remove_dead_logs(directory: Path, running: Running, now: float) -> None:
     if not directory.is_dir():
         return
     for path in directory.iterdir():
-        if path.is_symlink() or not path.is_dir():
-            continue
-        uid = path.name.rpartition("_")[2]
-        if uid in running:
-            _remove_earlier_attempts(path, running[uid])
-        elif path.stat().st_mtime < now - YOUNG_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)
+        # Whoever removes a pod removes its logs as well: what is gone is no error.
+        with suppress(FileNotFoundError):
+            if path.is_symlink() or not path.is_dir():
+                continue
+            uid = path.name.rpartition("_")[2]
+            if uid in running:
+                _remove_earlier_attempts(path, running[uid])
+            elif path.stat().st_mtime < now - YOUNG_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def drop_cache(tree: CgroupTree, kubepods: str) -> None:

@@ -16,7 +16,7 @@ from tests.integration.observed import (
     processes_of,
     status_of,
 )
-from tests.integration.workload import Manifest, container, of_each_class, pod
+from tests.integration.workload import Manifest, container, of_each_class, pod, shell
 
 pytestmark = pytest.mark.shape("small")
 
@@ -142,15 +142,31 @@ class TestMemory:
 
     def test_the_counts_are_in_the_metrics(self, node: Node) -> None:
         node.apply("hog", memory_hog("hog", 0.05, restartPolicy="Never"))
-        before = counted(node)
+        before, dead_before = counted(node), counted(node, DEAD)
         wait_evicted(node, "hog")
         assert counted(node) == before + 1
+        node.wait(lambda: counted(node, DEAD) == dead_before + 1, what="the time to its end in the metrics")
+        assert re.search(r'^nodeagent_eviction_headroom{.*"memory.available".*} ', node.get("/metrics"), re.M)
+
+    def test_who_exceeds_its_own_storage_limit_goes_alone(self, node: Node) -> None:
+        innocents = Innocents(node)
+        script = "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 99; sleep infinity"
+        limits = {"ephemeral-storage": "1Mi"}
+        node.apply("writer", pod("writer", shell(script, limits=limits), restartPolicy="Never"))
+        status = wait_evicted(node, "writer")["status"]
+        assert (status["reason"], status["message"]) == (
+            "Evicted",
+            "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ",
+        )
+        assert pressure(node, "DiskPressure") == "False"
+        innocents.are_unharmed()
 
 
-def counted(node: Node) -> float:
-    found = re.findall(
-        r'^kubelet_evictions\{eviction_signal="memory.available"\} (\S+)$', node.get("/metrics"), re.M
-    )
+DEAD = "nodeagent_eviction_crossing_to_dead_seconds_count"
+
+
+def counted(node: Node, name: str = "kubelet_evictions") -> float:
+    found = re.findall(rf'^{name}\{{eviction_signal="memory.available"\}} (\S+)$', node.get("/metrics"), re.M)
     return float(found[0]) if found else 0.0
 
 

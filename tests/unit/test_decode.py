@@ -166,7 +166,8 @@ def test_lists_are_expanded() -> None:
             [
                 'kind: Unsupported value: "pod": no kind "pod" in version "v1" is known here; '
                 "known are AdmissionConfiguration (apiserver.config.k8s.io/v1), "
-                "PriorityClass (scheduling.k8s.io/v1), ElasticQuota"
+                "PriorityClass (scheduling.k8s.io/v1), "
+                "ElasticQuota (scheduling.sigs.k8s.io/v1alpha1), Event (v1), "
             ],
         ),
         ("- a", ['Invalid value: ["a"]: expected an object: a mapping with apiVersion, kind and metadata']),

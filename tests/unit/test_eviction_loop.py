@@ -223,6 +223,15 @@ async def test_a_pod_goes_where_garbage_is_not_enough() -> None:
     assert node.evicted_names() == ["writer"]
 
 
+async def test_a_small_disk_is_looked_at_no_more_often_than_it_is_worth() -> None:
+    """It could be full in ten milliseconds; what would be done about it takes longer."""
+    writer = Workload(make_pod("writer"), disk_bytes=46 * MIB)
+    node = make_node(writer, innocent(), disk_capacity_bytes=48 * MIB)
+    await run(make_loop(node, make_policy({"nodefs.available": "10%"})), node.clock, 60)
+    assert node.evicted_names() == ["writer"]
+    assert len(node.samples) < 60 * 11
+
+
 async def test_a_pod_over_its_own_storage_limit_goes_alone_and_once() -> None:
     writer = Workload(make_pod("writer", storage_limit="1Gi"), disk_bytes=2_000 * MIB)
     node = make_node(writer, innocent(), kill_seconds=25.0)

@@ -178,6 +178,16 @@ async def test_a_static_pod_has_a_mirror_that_cannot_be_changed(rig: Rig) -> Non
     assert rig.cluster.get(RESOURCE_QUOTA, "default", "q")["status"]["used"] == {"pods": "0"}
 
 
+async def test_a_static_pod_that_policy_refuses_has_a_failed_mirror_that_says_why(rig: Rig) -> None:
+    why = 'pods "web-n1" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0'
+    rig.refusal[0] = Refusal("Forbidden", why)
+    rig.static = {"u1": static_record("web-n1", "u1", rig.clock)}
+    await rig.settle()
+    shown = rig.status("web-n1")
+    assert (shown["phase"], shown["reason"]) == ("Failed", "Forbidden")
+    assert shown["message"] == f"Pod was rejected: {why}"
+
+
 async def test_after_a_restart_nothing_is_started_twice(rig: Rig, tmp_path: Path) -> None:
     rig.cluster.create(POD, "default", pod("a"))
     await rig.settle()

@@ -17,6 +17,7 @@ from nodeagent.server.api.reading import Reading
 from nodeagent.server.api.scale import SCALE, is_scalable
 from nodeagent.server.api.who import Role, User, Who
 from nodeagent.server.api.writing import Writing
+from nodeagent.server.app import answered_within
 from nodeagent.server.rest import Handler
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 # As the API server's own limit for one request.
 LARGEST_BODY_BYTES = 3 << 20
+
+ANSWER_SECONDS = 60
+# Beside watches, which have a bound of their own.
+MOST_IN_FLIGHT = 200
+_TRUE = ("1", "true", "True")
+_IN_TIME = answered_within(ANSWER_SECONDS)
 
 Subresource = tuple[str, str]
 """Plural and subresource: ("pods", "log")."""
@@ -36,7 +43,8 @@ def create_api_app(
     subresources: Mapping[Subresource, Handler] | None = None,
 ) -> web.Application:
     """Make the application; `who` authenticates, and `subresources` answer what others know (pods/log)."""
-    app = web.Application(middlewares=[statuses, _authorized(who)], client_max_size=LARGEST_BODY_BYTES)
+    middlewares = [_answered_in_time, statuses, _authorized(who)]
+    app = web.Application(middlewares=middlewares, client_max_size=LARGEST_BODY_BYTES)
     Discovery(cluster.kinds).add_routes(app)
     OpenApi(cluster.kinds).add_routes(app)
     for path in ("/healthz", "/livez", "/readyz"):
@@ -61,9 +69,20 @@ class _Objects:
         self._who = who
         self._reading = Reading(cluster, now)
         self._writing = Writing(cluster)
+        self._in_flight = 0
         self._subresources = subresources
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        if self._in_flight >= MOST_IN_FLIGHT:
+            raise ApiError(429, "TooManyRequests", "too many requests at once: please try again later")
+        is_watch = request.query.get("watch") in _TRUE
+        self._in_flight += not is_watch
+        try:
+            return await self._dispatch(request)
+        finally:
+            self._in_flight -= not is_watch
+
+    async def _dispatch(self, request: web.Request) -> web.StreamResponse:
         address = address_of(request, self._cluster.kinds)
         _require_sight(self._who(request), address)
         special = self._subresources.get((address.kind.plural, address.subresource))
@@ -72,7 +91,7 @@ class _Objects:
         match request.method:
             case "GET" if not _is_readable(address):
                 raise no_such_path()
-            case "GET" if address.name and request.query.get("watch") not in ("1", "true"):
+            case "GET" if address.name and request.query.get("watch") not in _TRUE:
                 return await self._reading.get(request, address)
             case "GET":
                 return await self._reading.list(request, address)
@@ -86,6 +105,14 @@ class _Objects:
                 return await self._writing.delete(request, address)
         message = "the server does not allow this method on the requested resource"
         raise ApiError(405, "MethodNotAllowed", message)
+
+
+@web.middleware
+async def _answered_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Cut off who takes too long over anything but a watch or a log that is followed."""
+    if any(request.query.get(name) in _TRUE for name in ("watch", "follow")):
+        return await handler(request)
+    return await _IN_TIME(request, handler)
 
 
 async def _healthy(request: web.Request) -> web.StreamResponse:
