@@ -37,6 +37,7 @@ DEFAULT_GRACE_SECONDS = 30
 # A step that failed (a busy cgroup, a keeper that restarts) is tried again after this, doubling.
 FIRST_RETRY_SECONDS = 0.5
 LONGEST_RETRY_SECONDS = 30.0
+END_IS_NEWS_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -127,6 +128,8 @@ class PodWorker:
             self._wake.clear()
             delay = await self.step()
             if self.gone or delay == 0:
+                # Whatever a step says, the others have their turn: the runtime's news above all.
+                await asyncio.sleep(0)
                 continue
             try:
                 async with asyncio.timeout(delay):
@@ -195,6 +198,9 @@ class PodWorker:
     async def _rest(self, failure: Failure) -> float | None:
         """Wait out a refusal or an eviction, then begin afresh if the node lets the pod return."""
         if self._live():
+            if self._released:
+                # Its processes are gone, and the runtime is about to say so.
+                return END_IS_NEWS_SECONDS
             self._stopping = _Stopping(0, delete=False)
             return 0
         await self._release()

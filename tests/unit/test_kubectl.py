@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from nodeagent.api.quantity import Quantity
 from nodeagent.clock import SystemClock
 from nodeagent.cluster.kinds import POD
+from nodeagent.node import NodeFacts, node_object, read_system_info
 from nodeagent.pods.events import EventRecorder
 from nodeagent.server.api.who import Role
 from tests.unit.kubectl import Kubectl, needs_kubectl, serving
@@ -395,3 +398,71 @@ spec:
     assert "pod can not be linked to a parentQuotaGroup,quota:quota-parent-example, pod:a" in pod
     stays = await kubectl.run("delete", "eq", "quota-parent-example", fails=True)
     assert "has 1 child quotas" in stays
+
+
+async def test_what_an_applied_file_leaves_out_goes(kubectl: Kubectl) -> None:
+    service = """
+apiVersion: v1
+kind: Service
+metadata: {name: web, labels: {tier: web}}
+spec:
+  selector: {app: web}
+  ports:
+  - {name: http, port: 80}
+  - {name: https, port: 443}
+"""
+    deployment = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: main
+        image: nginx
+        env:
+        - {name: A, value: "1"}
+        - {name: B, value: "2"}
+      - name: sidecar
+        image: busybox
+"""
+    await kubectl.run("apply", "-f", "-", stdin=service)
+    await kubectl.run("apply", "-f", "-", stdin=deployment)
+    less = service.replace("  - {name: https, port: 443}\n", "").replace(", labels: {tier: web}", "")
+    assert await kubectl.run("apply", "-f", "-", stdin=less) == "service/web configured\n"
+    shown = await kubectl.run(
+        "get", "service", "web", "-o", "jsonpath={.spec.ports[*].port} {.metadata.labels}"
+    )
+    assert shown.strip() == "80"
+    start, _, _ = deployment.partition("        - {name: B")
+    await kubectl.run("apply", "-f", "-", stdin=start)
+    path = "jsonpath={.spec.template.spec.containers[*].name} {.spec.template.spec.containers[0].env[*].name}"
+    assert await kubectl.run("get", "deployment", "web", "-o", path) == "main A"
+    assert await kubectl.run("apply", "-f", "-", stdin=start) == "deployment.apps/web unchanged\n"
+
+
+async def test_the_node_is_described_with_what_its_pods_ask_for(kubectl: Kubectl) -> None:
+    amounts = {"cpu": Quantity.parse("2"), "memory": Quantity.parse("4Gi")}
+    system = read_system_info()
+    now = SystemClock().now()
+    facts = NodeFacts("n1", "10.0.0.1", {"zone": "a"}, amounts, amounts, system, 10255, now)
+    kubectl.cluster.reports.publish_node(node_object(facts, (), None, now))
+    requests = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    spec = {"nodeName": "n1", "containers": [{**CONTAINERS[0], "resources": requests}]}
+    kubectl.cluster.create(POD, "default", {"metadata": {"name": "a"}, "spec": spec})
+    described = [
+        " ".join(line.split()) for line in (await kubectl.run("describe", "node", "n1")).splitlines()
+    ]
+    assert "Labels: zone=a" in described
+    assert "default a 500m (25%) 0 (0%) 1Gi (25%) 0 (0%) 0s" in [
+        re.sub(r"\d+s$", "0s", line) for line in described
+    ]
+    assert "cpu 500m (25%) 0 (0%)" in described
+    await kubectl.run("cordon", "n1")
+    assert (await kubectl.run("get", "nodes", "--no-headers")).split()[:2] == [
+        "n1",
+        "Ready,SchedulingDisabled",
+    ]

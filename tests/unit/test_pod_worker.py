@@ -222,6 +222,20 @@ async def test_evicted_pod_holds_its_cpus_until_its_processes_are_gone(make: Cal
     assert bench.released == ["u1"]
 
 
+async def test_evicted_pod_whose_end_is_reported_late_is_waited_for(make: Callable[..., Bench]) -> None:
+    """The keeper's word comes when the event loop has time for it: the worker must not take all of it."""
+    bench = make(policy="Never")
+    await bench.settle()
+    bench.host.kill = lambda pod: None  # type: ignore[method-assign]
+    bench.worker.evict(eviction(bench), 0)
+    delays = [await bench.worker.step() for _ in range(6)]
+    assert bench.released == ["u1"]
+    assert delays[-1] == 1.0
+    bench.host.end_all("u1", 137)
+    assert await bench.settle() is None
+    assert bench.worker.pod.status.reason == "Evicted"
+
+
 async def test_evicted_pod_comes_back_after_the_pressure_with_new_containers(
     make: Callable[..., Bench],
 ) -> None:
