@@ -1,6 +1,7 @@
 """Objects from JSON and back: decoded strictly where a type exists, with their defaults."""
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,9 @@ from nodeagent.api.validation import metadata_errors
 from nodeagent.cluster.errors import refused
 from nodeagent.cluster.generic import content_errors, with_defaults
 from nodeagent.cluster.kinds import NAMESPACE, PERSISTENT_VOLUME_CLAIM, POD, SERVICE, Kind
+from nodeagent.store import Key
+
+logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
@@ -142,6 +146,15 @@ def stored(kind: Kind, body: bytes) -> Object:
     return JsonObject(
         metadata, {k: v for k, v in plain.items() if k not in ("apiVersion", "kind", "metadata")}
     )
+
+
+def readable(kind: Kind, rows: Iterable[tuple[Key, bytes]]) -> Iterator[tuple[Key, Object]]:
+    """Read stored objects; what cannot be read (another version wrote it) is reported and left out."""
+    for key, body in rows:
+        try:
+            yield key, stored(kind, body)
+        except (InvalidObject, msgspec.DecodeError) as error:
+            logger.error("%s %s/%s cannot be read and is left out: %s", *key, error)
 
 
 def to_plain(body: bytes) -> Json:

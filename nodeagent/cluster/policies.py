@@ -25,8 +25,7 @@ class StoredPolicies:
         self._items: dict[str, dict[Key, Any]] = {name: {} for name in _KINDS}
         self._current: Policies | None = None
         for resource, kind in _KINDS.items():
-            for key, body in resources.page(resource):
-                self._items[resource][key] = codec.stored(kind, body)
+            self._items[resource].update(codec.readable(kind, resources.page(resource)))
         resources.listeners.append(self._changed)
 
     def current(self) -> Policies:

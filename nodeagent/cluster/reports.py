@@ -26,7 +26,7 @@ class Reports:
 
     def pods(self) -> Sequence[Pod]:
         """Return all pods, decoded."""
-        return [self.decoded_pod(body) for _, body in self._resources.page(POD.resource)]
+        return [pod for _, pod in codec.readable(POD, self._resources.page(POD.resource))]
 
     def decoded_pod(self, body: bytes) -> Pod:
         """Return a pod as it was stored."""

@@ -82,6 +82,7 @@ class Writer:
 
     def _recounted(self, namespace: str, quotas: Sequence[ResourceQuota]) -> tuple[ResourceQuota, ...]:
         def objects(kind: Kind) -> list[Any]:
-            return [codec.stored(kind, body) for _, body in self._resources.page(kind.resource, namespace)]
+            rows = self._resources.page(kind.resource, namespace)
+            return [item for _, item in codec.readable(kind, rows)]
 
         return recounted(quotas, self._kinds, objects)

@@ -24,7 +24,7 @@ from nodeagent.cluster.kinds import (
     SECRET,
     SERVICE,
 )
-from nodeagent.store import Store, StoreError
+from nodeagent.store import Key, Store, StoreError
 
 
 @pytest.fixture
@@ -229,3 +229,19 @@ async def test_a_thousand_pods_are_listed_in_pages_and_watched(cluster: Cluster)
     watch = cluster.watch(POD, version)
     assert [(await anext(watch)).key.name for _ in range(1000)] == seen
     await watch.aclose()
+
+
+def test_an_object_that_cannot_be_read_costs_only_itself(
+    cluster: Cluster, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.create(POD, "default", pod("a"))
+    store.resources.listeners.clear()
+    odd = b'{"metadata":{"name":"odd"},"from":"later"}'
+    with store.resources.transaction() as batch:
+        for resource in ("pods", "limitranges", "resourcequotas"):
+            batch.put(Key(resource, "default", "odd"), lambda _: odd)
+    again = Cluster(store.resources, SystemClock())
+    again.begin()
+    assert [each.metadata.name for each in again.reports.pods()] == ["a"]
+    again.create(POD, "default", pod("b"))
+    assert "pods default/odd cannot be read and is left out: from: Unknown field" in caplog.text
