@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from nodeagent import __version__
 from nodeagent.cli.common import CommandError
 
-VERBS = ("run", "plan", "get", "describe", "explain", "tree", "quota", "state", "doctor", "config")
+VERBS = (
+    "run",
+    "plan",
+    "get",
+    "describe",
+    "explain",
+    "tree",
+    "quota",
+    "kubeconfig",
+    "state",
+    "doctor",
+    "config",
+)
 REFUSED, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 
 _EPILOG = """
@@ -21,6 +33,7 @@ examples:
   nodeagent describe pod web
   nodeagent explain pod/web                 why is it as it is? also: node, eviction
   nodeagent tree                            cgroups, what they use, and which limit binds
+  nodeagent kubeconfig ~/.kube/config       let kubectl talk to this node
   nodeagent quota tree                      teams that share the node: lent and borrowed
   nodeagent state verify                    do the state files suit this machine?
 

@@ -12,6 +12,7 @@ from nodeagent.api.pod import Pod
 from nodeagent.clock import Clock
 from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.policies import combined
+from nodeagent.config.schema import AgentConfiguration
 from nodeagent.node import is_worth_telling
 from nodeagent.pods.manager import PodManager
 from nodeagent.pods.record import PodRecord
@@ -42,6 +43,16 @@ class LocalApi:
     async def listen(self) -> UnixListener:
         """Serve root on this machine; raises ListenError."""
         return await UnixListener(create_api_app(self.cluster, peer, self._clock.now)).start()
+
+    async def serve_network(self, own: AgentConfiguration) -> None:
+        """Serve holders of certificates until cancelled, where a port is set."""
+        if own.api_port:
+            from nodeagent.server.access.tls import TlsServer, certificate_holder
+
+            app = create_api_app(self.cluster, certificate_holder, self._clock.now)
+            directory = Path(own.state_directory) / "pki"
+            server = TlsServer(app, directory, own.api_address, own.api_port, own.node_name, self._clock)
+            await server.run()
 
     def tell_node(self, node: Node) -> None:
         """Show the Node if it has changed; its heartbeat alone is shown every five minutes."""

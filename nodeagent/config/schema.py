@@ -364,6 +364,17 @@ class AgentConfiguration(Section, frozen=True):
     ] = ""
     eviction_io_pressure: Annotated[str, Setting("The same of disks; the pod that waits most goes.")] = ""
     eviction_pressure_period: Annotated[Duration, Setting("How long either pressure must last.")] = "30s"
+    api_address: Annotated[str, Setting("Where the Kubernetes API is served with TLS.", check=ip_address)] = (
+        "127.0.0.1"
+    )
+    api_port: Annotated[
+        Int32,
+        Setting(
+            "Its port; 0: only on its unix socket. Clients need a certificate: nodeagent kubeconfig.",
+            check=port_number("", or_zero=True),
+            zero_counts=True,
+        ),
+    ] = 6443
     devices: Annotated[
         tuple[DeviceKind, ...], Setting("Devices that pods ask for as extended resources.")
     ] = ()
@@ -371,7 +382,7 @@ class AgentConfiguration(Section, frozen=True):
         str,
         Setting(
             "Whether host processes leave exclusive CPUs, too: member (no, as kubelet), root (yes), isolated "
-            "(and no load balancing). Linux 6.7.",
+            "(and no load balancing). Linux 6.7, and CapabilityBoundingSet=CAP_SYS_ADMIN for the service.",
             check=option("", "member", "root", "isolated"),
         ),
     ] = "member"

@@ -106,7 +106,10 @@ class PodCgroups:
 
     async def attach(self, pod: Pod, container: Container, path: str, pid: int) -> None:
         """Put a process that waits before its first instruction into its container's leaf."""
-        await self._driver.attach(path, pid, self._container_values(pod, container))
+        values = self._container_values(pod, container)
+        # Who may use which CPUs can change while the leaf is made: that is then no foreign write.
+        self._written[path] = values
+        await self._driver.attach(path, pid, values)
 
     def kill(self, pod: Pod) -> None:
         """Kill every process of the pod, at once and without waiting."""
@@ -115,9 +118,9 @@ class PodCgroups:
     async def remove_pod(self, pod: Pod) -> None:
         """Kill what is left of the pod and remove its cgroups; raises StuckCgroup."""
         path = self.slice(pod)
-        for level in [each for each in self._computed if f"{each}/".startswith(f"{path}/")]:
-            del self._computed[level]
-        self._written.pop(path, None)
+        for known in (self._computed, self._written):
+            for level in [each for each in known if f"{each}/".startswith(f"{path}/")]:
+                del known[level]
         self._slices.pop(pod.metadata.uid, None)
         if self.tree.exists(path):
             await self._driver.remove(path)

@@ -14,6 +14,12 @@ PARTITION_FILE = "cpuset.cpus.partition"
 EXCLUSIVE_FILE = "cpuset.cpus.exclusive"
 
 
+HOW_TO_PERMIT = (
+    "the agent needs CAP_SYS_ADMIN for it: systemctl edit nodeagent.service, [Service], "
+    "CapabilityBoundingSet=CAP_SYS_ADMIN"
+)
+
+
 class Partition(StrEnum):
     """What a container's leaf is: a plain member, CPUs of its own, or those without load balancing too."""
 
@@ -64,7 +70,10 @@ def partition_problem(found: str, wanted: Partition) -> str:
     if state == wanted and not reason and " invalid" not in found:
         return ""
     if " invalid" in found:
-        return f"the partition is not in force: {reason.strip(' ()') or 'the kernel gives no reason'}"
+        why = reason.strip(" ()") or "the kernel gives no reason"
+        if "not permitted" in why:
+            why += f"; {HOW_TO_PERMIT}"
+        return f"the partition is not in force: {why}"
     return f"{PARTITION_FILE} reads {state!r}, expected {str(wanted)!r}"
 
 

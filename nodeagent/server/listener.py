@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import os
+import ssl
 from typing import Self
 
 from aiohttp import web
@@ -49,12 +50,19 @@ class Listener:
         )
         self._server: asyncio.Server | None = None
 
-    async def start(self, address: str, port: int, setting: str) -> Self:
+    async def start(self, address: str, port: int, setting: str, tls: ssl.SSLContext | None = None) -> Self:
         """Listen; raises ListenError. `setting` is the configuration field that names the port."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._connection, address, port, reuse_address=True)
+            self._server = await loop.create_server(
+                self._connection,
+                address,
+                port,
+                reuse_address=True,
+                ssl=tls,
+                ssl_handshake_timeout=self._first_request_seconds if tls is not None else None,
+            )
         except OSError as error:
             await self._runner.cleanup()
             raise ListenError(_sentence(address, port, setting, error)) from error

@@ -1,5 +1,6 @@
 """Who gets which CPUs and memory nodes, as /proc says it, on machines with several NUMA nodes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.integration.observed import KUBEPODS, allowed_cpus, events, leaf_of
 from tests.integration.workload import container, pod
 
 # CPUs 0 to 7 of numa2 are two sockets of two cores of two threads, siblings next to each other.
+DROP_IN = "/etc/systemd/system/nodeagent.service.d"
 WHOLE_CORE = {"cpu": "2", "memory": "64Mi"}
 
 
@@ -40,7 +42,18 @@ class TestTwoNodes:
     def agent_config(self) -> dict[str, Any]:
         return {"exclusiveCpuPartition": "isolated"}
 
-    def test_exclusive_cpus_leave_everybody_elses_and_follow_the_machine(self, node: Node) -> None:
+    @pytest.fixture
+    def privileged(self, node: Node) -> Iterator[Node]:
+        """The kernel makes such partitions for CAP_SYS_ADMIN only, which the unit does without."""
+        node.run(f"mkdir -p {DROP_IN}")
+        node.write(f"{DROP_IN}/admin.conf", "[Service]\nCapabilityBoundingSet=CAP_SYS_ADMIN\n")
+        node.run("systemctl daemon-reload")
+        node.restart()
+        yield node
+        node.run(f"rm -r {DROP_IN} && systemctl daemon-reload")
+
+    def test_exclusive_cpus_leave_everybody_elses_and_follow_the_machine(self, privileged: Node) -> None:
+        node = privileged
         node.apply("shared", pod("shared"))
         node.apply("own", pod("own", container(limits=WHOLE_CORE)))
         assert cpus_of(node, "own") == "2-3"

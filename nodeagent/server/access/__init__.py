@@ -1,0 +1,1 @@
+"""Who may ask over the network: the node's own authority, certificates, and what they allow."""
