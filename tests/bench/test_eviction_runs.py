@@ -36,7 +36,7 @@ EXPENDABLE = "expendable"
 QOS = {
     "BestEffort": {},
     "Burstable": {"requests": {"memory": "16Mi"}},
-    "Guaranteed": {"limits": {"cpu": "1", "memory": "420Mi"}},
+    "Guaranteed": {"limits": {"cpu": "1", "memory": "350Mi"}},
 }
 MEMORY_RUNS = [
     (kind, qos, rate)
