@@ -290,6 +290,10 @@ def test_a_log_that_fills_the_disk(node: Node, innocents: Innocents, table: list
     repeat(node, innocents, table, f"log, on a disk of {SMALL_DISK_MIB} MiB", hog("log", 10))
 
 
+def test_files_that_use_up_the_inodes(node: Node, innocents: Innocents, table: list[Row]) -> None:
+    repeat(node, innocents, table, f"inodes, on a disk of {SMALL_DISK_INODES}", hog("inodes", 2))
+
+
 def test_everything_at_once(node: Node, innocents: Innocents, table: list[Row]) -> None:
     """Beside the one that is timed, others use up memory and processes, and write to the disk."""
     beside = {
