@@ -1,6 +1,6 @@
 """Uses something up, in the machine: hog.py CUE KIND MEGABYTES_PER_SECOND (0: as fast as it goes).
 
-Begins when the file CUE is there. Kinds: anonymous, tmpfs, cache (a file that is read again and again), log, inodes.
+Begins when the file CUE is there. Kinds: anonymous, tmpfs, cache (a file read again and again), log, inodes.
 """
 
 import os
@@ -48,7 +48,7 @@ def log() -> Callable[[int], object]:
 
 
 def inodes() -> Callable[[int], object]:
-    """Empty files, a hundred for each megabyte, in the directory of its own log: there they count as its own."""
+    """Empty files, a hundred a megabyte, in the directory of its own log: there they count as its own."""
     directory = max(Path("/var/log/pods").glob("default_hog*/c"), key=lambda path: path.stat().st_mtime)
     made = 0
 
