@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -127,15 +128,10 @@ class PodWorker:
         while not self.gone:
             self._wake.clear()
             delay = await self.step()
-            if self.gone or delay == 0:
-                # Whatever a step says, the others have their turn: the runtime's news above all.
-                await asyncio.sleep(0)
-                continue
-            try:
-                async with asyncio.timeout(delay):
+            # Where a step wants no pause, the others have their turn: the runtime's news above all.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0 if self.gone else delay):
                     await self._wake.wait()
-            except TimeoutError:
-                continue
 
     async def step(self) -> float | None:
         """Look, take the next step, and return in how many seconds to look again (None: when woken)."""

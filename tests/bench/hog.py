@@ -1,6 +1,6 @@
 """Uses something up, in the machine: hog.py CUE KIND MEGABYTES_PER_SECOND (0: as fast as it goes).
 
-Begins when the file CUE is there. Kinds: anonymous, tmpfs, cache (a file that is read again and again), log.
+Begins when the file CUE is there. Kinds: anonymous, tmpfs, cache (a file read again and again), log, inodes.
 """
 
 import os
@@ -47,7 +47,21 @@ def log() -> Callable[[int], object]:
     return lambda count: os.write(1, (b"x" * 99 + b"\n") * (count // 100))
 
 
-KINDS = {each.__name__: each for each in (anonymous, tmpfs, cache, log)}
+def inodes() -> Callable[[int], object]:
+    """Empty files, a hundred a megabyte, in the directory of its own log: there they count as its own."""
+    directory = max(Path("/var/log/pods").glob("default_hog*/c"), key=lambda path: path.stat().st_mtime)
+    made = 0
+
+    def grow(count: int) -> None:
+        nonlocal made
+        for _ in range(100 * count // MEGABYTE):
+            (directory / f"empty-{made}").touch()
+            made += 1
+
+    return grow
+
+
+KINDS = {each.__name__: each for each in (anonymous, tmpfs, cache, log, inodes)}
 
 
 def main(cue: Path, kind: str, megabytes_per_second: float) -> None:

@@ -32,10 +32,11 @@ THRESHOLD_MIB = 200
 SMALL_DISK_MIB, SMALL_DISK_INODES = 48, 2000
 PIDS_LEFT, PODS_PIDS_LIMIT = 150, 400
 EVICTED_SECONDS = 180
+EXPENDABLE = "expendable"
 QOS = {
     "BestEffort": {},
     "Burstable": {"requests": {"memory": "16Mi"}},
-    "Guaranteed": {"limits": {"cpu": "1", "memory": "380Mi"}},
+    "Guaranteed": {"limits": {"cpu": "1", "memory": "350Mi"}},
 }
 MEMORY_RUNS = [
     (kind, qos, rate)
@@ -111,6 +112,8 @@ def node(small_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         node.run(f"mkdir -p {place} {directory} && mount --bind {place} {directory}")
     node.configure(CONFIGURATION, {})
     node.start()
+    priority_class = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    node.apply(EXPENDABLE, priority_class | {"metadata": {"name": EXPENDABLE}, "value": -10})
     yield node
     # Neither the watchdog nor anything else ended the agent meanwhile.
     assert node.run("systemctl show -P NRestarts nodeagent.service").strip() == "0"
@@ -158,7 +161,9 @@ def kubepods_ooms(node: Node) -> int:
 
 def hog(kind: str, rate: float, qos: str = "BestEffort") -> Manifest:
     command = ("python3", f"{TOOLS}/hog.py", CUE, kind, str(rate))
-    return pod("hog", container(*command, **QOS[qos]), restartPolicy="Never")
+    # What a Guaranteed pod uses is within its request: only its priority makes it go before the innocents.
+    priority = {"priorityClassName": EXPENDABLE} if qos == "Guaranteed" else {}
+    return pod("hog", container(*command, **QOS[qos]), restartPolicy="Never", **priority)
 
 
 def told_seconds(node: Node, uid: str) -> float | None:
@@ -283,6 +288,10 @@ def test_many_processes_near_the_machines_limit(node: Node, innocents: Innocents
 
 def test_a_log_that_fills_the_disk(node: Node, innocents: Innocents, table: list[Row]) -> None:
     repeat(node, innocents, table, f"log, on a disk of {SMALL_DISK_MIB} MiB", hog("log", 10))
+
+
+def test_files_that_use_up_the_inodes(node: Node, innocents: Innocents, table: list[Row]) -> None:
+    repeat(node, innocents, table, f"inodes, on a disk of {SMALL_DISK_INODES}", hog("inodes", 2))
 
 
 def test_everything_at_once(node: Node, innocents: Innocents, table: list[Row]) -> None:

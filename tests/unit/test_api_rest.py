@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from nodeagent.clock import SystemClock
 from nodeagent.cluster.cluster import Cluster
-from nodeagent.cluster.kinds import CONFIG_MAP, POD
+from nodeagent.cluster.kinds import CONFIG_MAP, POD, RESOURCE_QUOTA
 from nodeagent.server.api.app import create_api_app
 from nodeagent.server.api.who import Role, User
 from nodeagent.store import Store
@@ -120,6 +120,18 @@ async def test_a_list_goes_on_where_it_stopped(cluster: Cluster, client: Client)
     assert (seen, token) == (list("abcde"), "")
     async with client.get(MAPS, params={"continue": "nonsense"}) as response:
         assert response.status == 410
+
+
+async def test_a_dry_run_is_admitted_and_not_stored(cluster: Cluster, client: Client) -> None:
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "1"}}}
+    cluster.create(RESOURCE_QUOTA, "default", quota)
+    before = cluster.version
+    async with client.post(MAPS, params={"dryRun": "All"}, json={"metadata": {"name": "a"}}) as response:
+        assert (response.status, (await response.json())["metadata"]["name"]) == (201, "a")
+    assert cluster.version == before and cluster.list(CONFIG_MAP) == []
+    make_map(cluster, "b")
+    async with client.post(MAPS, params={"dryRun": "All"}, json={"metadata": {"name": "a"}}) as response:
+        assert "exceeded quota: q" in (await response.json())["message"]
 
 
 async def test_evicting_and_binding_a_pod(cluster: Cluster, client: Client) -> None:

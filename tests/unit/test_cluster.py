@@ -245,3 +245,33 @@ def test_an_object_that_cannot_be_read_costs_only_itself(
     assert [each.metadata.name for each in again.reports.pods()] == ["a"]
     again.create(POD, "default", pod("b"))
     assert "pods default/odd cannot be read and is left out: from: Unknown field" in caplog.text
+
+
+def test_a_changed_quota_is_counted_by_its_new_limits(cluster: Cluster) -> None:
+    cluster.create(RESOURCE_QUOTA, "default", quota("q", pods="1"))
+    cluster.create(POD, "default", pod("a", "250m"))
+    with pytest.raises(ApiError, match="exceeded quota: q"):
+        cluster.create(POD, "default", pod("b"))
+    hard = {"pods": "2", "requests.cpu": "300m"}
+    cluster.modify(RESOURCE_QUOTA, "default", "q", lambda old: {**old, "spec": {"hard": hard}})
+    status = cluster.get(RESOURCE_QUOTA, "default", "q")["status"]
+    assert status == {"hard": hard, "used": {"pods": "1", "requests.cpu": "250m"}}
+    with pytest.raises(ApiError, match=r"requested: requests\.cpu=100m, used: requests\.cpu=250m"):
+        cluster.create(POD, "default", pod("b"))
+    assert used(cluster, "q") == {"pods": "1", "requests.cpu": "250m"}
+
+
+def test_a_service_that_becomes_a_load_balancer_is_charged_for_it(cluster: Cluster) -> None:
+    cluster.create(RESOURCE_QUOTA, "default", quota("q", **{"services.loadbalancers": "1"}))
+    for name in ("a", "b"):
+        cluster.create(SERVICE, "default", {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}})
+
+    def balanced(old: dict[str, Any]) -> dict[str, Any]:
+        return {**old, "spec": {**old["spec"], "type": "LoadBalancer"}}
+
+    cluster.modify(SERVICE, "default", "a", balanced)
+    assert used(cluster, "q") == {"services.loadbalancers": "1"}
+    with pytest.raises(ApiError, match=r"exceeded quota: q, requested: services\.loadbalancers=1"):
+        cluster.modify(SERVICE, "default", "b", balanced)
+    cluster.delete(SERVICE, "default", "a")
+    assert used(cluster, "q") == {"services.loadbalancers": "0"}

@@ -269,7 +269,6 @@ async def test_refusals_are_in_the_api_server_s_words(kubectl: Kubectl) -> None:
 async def test_changing_listing_and_deleting(kubectl: Kubectl) -> None:
     await kubectl.run("create", "configmap", "a", "--from-literal=k=v")
     await kubectl.run("label", "configmap", "a", "tier=web")
-    await kubectl.run("create", "configmap", "b", "--dry-run=server", "--from-literal=k=v")
     assert await kubectl.run("get", "configmap", "-l", "tier in (web)", "-o", "name") == "configmap/a\n"
     assert await kubectl.run("get", "configmap", "--field-selector=metadata.name!=a", "-o", "name") == ""
     for kind, patch in (
@@ -466,3 +465,28 @@ async def test_the_node_is_described_with_what_its_pods_ask_for(kubectl: Kubectl
         "n1",
         "Ready,SchedulingDisabled",
     ]
+
+
+async def test_tables_have_the_columns_that_users_know(kubectl: Kubectl) -> None:
+    claim = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], storageClassName: gold, resources: {requests: {storage: 1Gi}}}
+"""
+    await kubectl.run("apply", "-f", "-", stdin=claim)
+    await kubectl.run("create", "service", "clusterip", "web", "--tcp=80:8080")
+    await kubectl.run("create", "job", "j", "--image=x")
+    headers = {
+        "pvc": "NAME STATUS VOLUME CAPACITY ACCESS MODES STORAGECLASS VOLUMEATTRIBUTESCLASS AGE",
+        "svc": "NAME TYPE CLUSTER-IP EXTERNAL-IP PORT(S) AGE",
+        "job": "NAME STATUS COMPLETIONS DURATION AGE",
+        "pc": "NAME VALUE GLOBAL-DEFAULT AGE PREEMPTIONPOLICY",
+        "ns": "NAME STATUS AGE",
+        "sa": "NAME SECRETS AGE",
+    }
+    for kind, header in headers.items():
+        table = (await kubectl.run("get", kind)).splitlines()
+        assert " ".join(table[0].split()) == header
+    row = (await kubectl.run("get", "pvc", "data", "--no-headers")).split()
+    assert row[:4] == ["data", "Pending", "gold", "<unset>"]

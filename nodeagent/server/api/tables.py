@@ -13,6 +13,12 @@ from nodeagent.cluster.codec import Json
 from nodeagent.cluster.kinds import EVENT, Kind
 
 NONE = "<none>"
+_ACCESS_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 Cell = str | int | bool
 
 
@@ -185,6 +191,12 @@ def _roles(item: Json, now: datetime) -> Cell:
     return ",".join(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix))) or NONE
 
 
+def _access_modes(item: Json, now: datetime) -> Cell:
+    if not _get(item, "status.capacity"):
+        return ""
+    return ",".join(_ACCESS_MODES.get(mode, mode) for mode in _get(item, "spec.accessModes") or ())
+
+
 def _ports(item: Json, now: datetime) -> Cell:
     return ",".join(map(_port, _items(item, "spec.ports"))) or NONE
 
@@ -267,7 +279,7 @@ _COLUMNS: Mapping[str, tuple[Column, ...]] = {
         _text("Kernel-Version", "status.nodeInfo.kernelVersion", wide=True),
         _text("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", wide=True),
     ),
-    "limitranges": (_since("Created At", "metadata.creationTimestamp"),),
+    "limitranges": (_text("Created At", "metadata.creationTimestamp"),),
     "resourcequotas": (Column("Request", _quota("")), Column("Limit", _quota("limits.")), _AGE),
     "priorityclasses.scheduling.k8s.io": (
         _number("Value", "value"),
@@ -290,8 +302,9 @@ _COLUMNS: Mapping[str, tuple[Column, ...]] = {
         _text("Status", "status.phase"),
         _text("Volume", "spec.volumeName", default=""),
         _text("Capacity", "status.capacity.storage", default=""),
-        Column("Access Modes", lambda item, now: ",".join(_get(item, "spec.accessModes") or ())),
+        Column("Access Modes", _access_modes),
         _text("StorageClass", "spec.storageClassName", default=""),
+        _text("VolumeAttributesClass", "spec.volumeAttributesClassName", default="<unset>"),
         _AGE,
     ),
     "deployments.apps": (
