@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import ssl
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,23 +36,15 @@ def certificate_holder(request: web.Request) -> User | None:
     return User(name, role, (group,)) if name and role is not None else None
 
 
-async def ensure_certificates(directory: Path, names: Sequence[str]) -> None:
-    """Have certificates made where they are missing or old; raises ListenError."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "nodeagent.server.access.authority", str(directory), *names),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
+def ensure_certificates(directory: Path, names: Sequence[str]) -> None:
+    """Have certificates made where they are missing or old; takes a second or two, raises ListenError."""
+    command = (sys.executable, "-m", "nodeagent.server.access.authority", str(directory), *names)
     try:
-        async with asyncio.timeout(_SECONDS):
-            _, said = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        said = b"it took too long"
-    if process.returncode != 0:
-        reason = said.decode(errors="replace").strip().rpartition("\n")[2]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ListenError(f"making certificates in {directory} took more than {_SECONDS:g} s") from None
+    if done.returncode != 0:
+        reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ListenError(f"certificates for the API cannot be made in {directory}: {reason}")
 
 
@@ -104,7 +97,7 @@ class TlsServer:
 
     async def look(self) -> None:
         """Have certificates that are good, and serve with them; raises ListenError."""
-        await ensure_certificates(self._directory, self._names)
+        await asyncio.to_thread(ensure_certificates, self._directory, self._names)
         if self._context is None:
             self._context = server_context(self._directory)
         else:
