@@ -171,6 +171,7 @@ class Agent:
             self._desired.follow_api(),
             self._tree_keeper.run(),
             self._tree_keeper.follow_pods(),
+            self._api.control(),
             self._api.serve_network(self._config.agent),
             self._follow_cpus(),
             self._keep_house(),

@@ -13,6 +13,7 @@ from nodeagent.clock import Clock
 from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.policies import combined
 from nodeagent.config.schema import AgentConfiguration
+from nodeagent.controllers.loop import ControllerLoop
 from nodeagent.node import is_worth_telling
 from nodeagent.pods.manager import PodManager
 from nodeagent.pods.record import PodRecord
@@ -43,6 +44,10 @@ class LocalApi:
     async def listen(self) -> UnixListener:
         """Serve root on this machine; raises ListenError."""
         return await UnixListener(create_api_app(self.cluster, peer, self._clock.now)).start()
+
+    async def control(self) -> None:
+        """Run the controllers until cancelled."""
+        await ControllerLoop(self.cluster, self._clock).run()
 
     async def serve_network(self, own: AgentConfiguration) -> None:
         """Serve holders of certificates until cancelled, where a port is set."""
