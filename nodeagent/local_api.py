@@ -14,7 +14,7 @@ from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.policies import combined
 from nodeagent.config.schema import AgentConfiguration
 from nodeagent.controllers.loop import ControllerLoop
-from nodeagent.node import is_worth_telling
+from nodeagent.node import LONGEST_SILENCE_SECONDS, is_worth_telling
 from nodeagent.pods.manager import PodManager
 from nodeagent.pods.record import PodRecord
 from nodeagent.server.api.app import create_api_app
@@ -63,7 +63,9 @@ class LocalApi:
         """Show the Node if it has changed; its heartbeat alone is shown every five minutes."""
         if is_worth_telling(self._told, node):
             try:
-                self.cluster.reports.publish_node(node)
+                reports = self.cluster.reports
+                reports.publish_node(node)
+                reports.renew_lease(node.metadata.name, self._clock.now(), 2 * LONGEST_SILENCE_SECONDS)
                 self._told = node
             except StoreError as error:
                 logger.error("the Node is not stored: %s", error)

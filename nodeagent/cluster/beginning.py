@@ -11,7 +11,8 @@ from nodeagent.cluster.kinds import NAMESPACE, PRIORITY_CLASS, SECRET, SERVICE_A
 First = tuple[Kind, str, dict[str, Any]]
 """An object to make: its kind, namespace and content."""
 
-FIRST_NAMESPACES = ("default", "kube-system", "kube-public")
+LEASE_NAMESPACE = "kube-node-lease"
+FIRST_NAMESPACES = ("default", LEASE_NAMESPACE, "kube-public", "kube-system")
 SERVICE_ACCOUNT_NAME = "default"
 TOKEN_SECRET = "default-token"
 

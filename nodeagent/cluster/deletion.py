@@ -8,6 +8,7 @@ import msgspec
 from nodeagent.api.meta import format_time
 from nodeagent.clock import Clock
 from nodeagent.cluster import codec
+from nodeagent.cluster.beginning import FIRST_NAMESPACES
 from nodeagent.cluster.codec import Json, Object
 from nodeagent.cluster.errors import conflict, forbidden
 from nodeagent.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, Kind, Kinds
@@ -15,7 +16,7 @@ from nodeagent.cluster.writer import Writer
 from nodeagent.store import Key, Resources
 
 DEFAULT_GRACE_SECONDS = 30
-PERMANENT_NAMESPACES = ("default", "kube-public", "kube-system")
+PERMANENT_NAMESPACES = FIRST_NAMESPACES
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,6 +81,7 @@ REPLICA_SET = Kind("ReplicaSet", "replicasets", "apps", short_names=("rs",))
 STATEFUL_SET = Kind("StatefulSet", "statefulsets", "apps", short_names=("sts",))
 JOB = Kind("Job", "jobs", "batch")
 CRON_JOB = Kind("CronJob", "cronjobs", "batch", short_names=("cj",))
+LEASE = Kind("Lease", "leases", "coordination.k8s.io", has_status=False)
 ELASTIC_QUOTA = Kind(
     "ElasticQuota",
     "elasticquotas",
@@ -116,6 +117,7 @@ BUILT_IN: tuple[Kind, ...] = (
     STATEFUL_SET,
     JOB,
     CRON_JOB,
+    LEASE,
     ELASTIC_QUOTA,
     CUSTOM_RESOURCE_DEFINITION,
 )

@@ -1,15 +1,18 @@
 """What the node itself says to the API: how its Node stands and its pods, and which pods are gone."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from msgspec import structs
 
 from nodeagent.api.elastic_quota import ElasticQuota
+from nodeagent.api.meta import ObjectMeta, format_time
 from nodeagent.api.node import Node
 from nodeagent.api.pod import Pod
 from nodeagent.cluster import codec
+from nodeagent.cluster.beginning import LEASE_NAMESPACE
 from nodeagent.cluster.deletion import Deletion
-from nodeagent.cluster.kinds import ELASTIC_QUOTA, NODE, POD, Kind
+from nodeagent.cluster.kinds import ELASTIC_QUOTA, LEASE, NODE, POD, Kind
 from nodeagent.cluster.writer import Writer
 from nodeagent.store import Key, Resources
 
@@ -57,6 +60,21 @@ class Reports:
             spec = structs.replace(node.spec, unschedulable=stored.spec.unschedulable)
             node = structs.replace(node, metadata=metadata, spec=spec)
         self._writer.publish(NODE, key, node)
+
+    def renew_lease(self, node: str, now: datetime, duration_seconds: int) -> None:
+        """Show that the node is there, and for how long that may be believed."""
+        key = Key(LEASE.resource, LEASE_NAMESPACE, node)
+        body = self._resources.get(key)
+        created = format_time(now)
+        metadata = ObjectMeta(name=node, namespace=LEASE_NAMESPACE, uid=node, creation_timestamp=created)
+        if body is not None:
+            metadata = codec.stored(LEASE, body).metadata
+        spec = {
+            "holderIdentity": node,
+            "leaseDurationSeconds": duration_seconds,
+            "renewTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+        self._writer.publish(LEASE, key, codec.JsonObject(metadata, {"spec": spec}))
 
     def publish_group(self, group: ElasticQuota) -> None:
         """Show what an ElasticQuota's group may use and uses; one that is not of the API has no object."""

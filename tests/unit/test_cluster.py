@@ -58,7 +58,7 @@ def used(cluster: Cluster, name: str) -> dict[str, str]:
 
 def test_a_new_cluster_has_the_namespaces_and_classes_of_kubernetes(cluster: Cluster) -> None:
     names = [each["metadata"]["name"] for each in cluster.list(NAMESPACE)]
-    assert names == ["default", "kube-public", "kube-system"]
+    assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
     values = {each["metadata"]["name"]: each["value"] for each in cluster.list(PRIORITY_CLASS)}
     assert values == {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 

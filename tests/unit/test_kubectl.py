@@ -449,6 +449,7 @@ async def test_the_node_is_described_with_what_its_pods_ask_for(kubectl: Kubectl
     now = SystemClock().now()
     facts = NodeFacts("n1", "10.0.0.1", {"zone": "a"}, amounts, amounts, system, 10255, now)
     kubectl.cluster.reports.publish_node(node_object(facts, (), None, now))
+    kubectl.cluster.reports.renew_lease("n1", now, 600)
     requests = {"requests": {"cpu": "500m", "memory": "1Gi"}}
     spec = {"nodeName": "n1", "containers": [{**CONTAINERS[0], "resources": requests}]}
     kubectl.cluster.create(POD, "default", {"metadata": {"name": "a"}, "spec": spec})
@@ -456,6 +457,7 @@ async def test_the_node_is_described_with_what_its_pods_ask_for(kubectl: Kubectl
         " ".join(line.split()) for line in (await kubectl.run("describe", "node", "n1")).splitlines()
     ]
     assert "Labels: zone=a" in described
+    assert "HolderIdentity: n1" in described
     assert "default a 500m (25%) 0 (0%) 1Gi (25%) 0 (0%) 0s" in [
         re.sub(r"\d+s$", "0s", line) for line in described
     ]
