@@ -125,7 +125,7 @@ class Agent:
         facts = read_node_facts(config, amounts.capacity, amounts.allocatable, clock.now())
         self._node = OwnNode(facts, clock)
         self._policy = eviction_policy(config)
-        self._api = LocalApi(self._store, clock, facts.name)
+        self._api = LocalApi(self._store, clock, facts.name, self._records)
         for threshold in self._policy.effective_thresholds:
             # A series that begins at 1 hides its first eviction from rate().
             self._instruments.evictions.increase(str(threshold.signal), by=0)

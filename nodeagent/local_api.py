@@ -4,6 +4,8 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+from aiohttp import web
+
 from nodeagent.admission.elastic_quota.quotas import Quotas
 from nodeagent.admission.elastic_quota.report import status_change
 from nodeagent.admission.policies import Policies
@@ -15,10 +17,14 @@ from nodeagent.cluster.policies import combined
 from nodeagent.config.schema import AgentConfiguration
 from nodeagent.controllers.loop import ControllerLoop
 from nodeagent.node import LONGEST_SILENCE_SECONDS, is_worth_telling
+from nodeagent.pods.containers import ContainerRecords
+from nodeagent.pods.logs import ContainerLog, find_log
 from nodeagent.pods.manager import PodManager
 from nodeagent.pods.record import PodRecord
 from nodeagent.server.api.app import create_api_app
+from nodeagent.server.api.logs import LogEndpoint
 from nodeagent.server.api.unix import UnixListener, peer
+from nodeagent.server.api.who import Who
 from nodeagent.sources.cluster_pods import ClusterPods
 from nodeagent.sources.manifests import Manifests
 from nodeagent.store import Store, StoreError
@@ -29,10 +35,11 @@ logger = logging.getLogger(__name__)
 class LocalApi:
     """What the agent has to do with the API."""
 
-    def __init__(self, store: Store, clock: Clock, node_name: str) -> None:
+    def __init__(self, store: Store, clock: Clock, node_name: str, records: ContainerRecords) -> None:
         self.cluster = Cluster(store.resources, clock)
         self.pods = ClusterPods(self.cluster, node_name)
         self._clock = clock
+        self._records = records
         self._told: Node | None = None
 
     def begin(self, node: Node, pods: Iterable[Pod]) -> None:
@@ -43,7 +50,7 @@ class LocalApi:
 
     async def listen(self) -> UnixListener:
         """Serve root on this machine; raises ListenError."""
-        return await UnixListener(create_api_app(self.cluster, peer, self._clock.now)).start()
+        return await UnixListener(self._app(peer)).start()
 
     async def control(self) -> None:
         """Run the controllers until cancelled."""
@@ -54,10 +61,17 @@ class LocalApi:
         if own.api_port:
             from nodeagent.server.access.tls import TlsServer, certificate_holder
 
-            app = create_api_app(self.cluster, certificate_holder, self._clock.now)
+            app = self._app(certificate_holder)
             directory = Path(own.state_directory) / "pki"
             server = TlsServer(app, directory, own.api_address, own.api_port, own.node_name, self._clock)
             await server.run()
+
+    def _app(self, who: Who) -> web.Application:
+        def find(pod_uid: str, container: str, previous: bool) -> ContainerLog | None:
+            return find_log(self._records, pod_uid, container, previous=previous)
+
+        logs = LogEndpoint(self.cluster, find, self._clock.now)
+        return create_api_app(self.cluster, who, self._clock.now, {("pods", "log"): logs.answer})
 
     def tell_node(self, node: Node) -> None:
         """Show the Node if it has changed; its heartbeat alone is shown every five minutes."""

@@ -16,6 +16,7 @@ from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.errors import ApiError
 from nodeagent.cluster.kinds import NODE, POD, RESOURCE_QUOTA
 from nodeagent.local_api import LocalApi
+from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.launch import LaunchSettings
 from nodeagent.pods.manager import PodManager, stored_records
@@ -68,7 +69,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 def make_rig(store: Store, tmp_path: Path) -> Rig:
     clock = FakeClock()
     host = FakeHost(clock)
-    api = LocalApi(store, clock, "n1")
+    api = LocalApi(store, clock, "n1", ContainerRecords())
     refusal: list[Refusal | None] = [None]
     services = Services(
         clock=clock,
