@@ -26,7 +26,7 @@ def test_help_names_every_verb_and_shows_examples(capsys: pytest.CaptureFixture[
     text = capsys.readouterr().out
     assert "examples:" in text and "exit codes: 0 done, 1 refused" in text
     for verb in VERBS:
-        assert f"\n    {verb} " in text
+        assert f"\n    {verb}" in text
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -11,6 +11,7 @@ import pytest
 from nodeagent.api.quantity import Quantity
 from nodeagent.clock import SystemClock
 from nodeagent.cluster.kinds import POD
+from nodeagent.controllers.loop import ControllerLoop
 from nodeagent.node import NodeFacts, node_object, read_system_info
 from nodeagent.pods.events import EventRecorder
 from nodeagent.server.api.who import Role
@@ -147,8 +148,8 @@ Namespace:              myspace
 Resource                Used  Hard
 --------                ----  ----
 count/deployments.apps  1     2
-count/pods              0     3
-count/replicasets.apps  0     4
+count/pods              2     3
+count/replicasets.apps  1     4
 count/secrets           1     4
 """
 PROBLEMATIC_LIMIT_RANGE = """
@@ -222,14 +223,19 @@ async def test_counting_objects_of_any_kind(kubectl: Kubectl) -> None:
     await kubectl.run("create", "namespace", "myspace")
     hard = "--hard=count/deployments.apps=2,count/replicasets.apps=4,count/pods=3,count/secrets=4"
     assert await kubectl.run("create", "quota", "test", hard, inside) == "resourcequota/test created\n"
+    version = kubectl.cluster.version
+    controllers = asyncio.create_task(ControllerLoop(kubectl.cluster, SystemClock()).run())
     deployment = ("create", "deployment", "nginx", "--image=nginx", inside, "--replicas=2")
     assert await kubectl.run(*deployment) == "deployment.apps/nginx created\n"
+    async with asyncio.timeout(20):
+        pods = kubectl.cluster.watch(POD, version)
+        await anext(pods)
+        await anext(pods)
     assert await kubectl.run("describe", "quota", inside) == COUNTS_DESCRIBED
-    table = await kubectl.run("get", "deployments", inside)
-    assert [line.split() for line in table.splitlines()] == [
-        ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"],
-        ["nginx", "0/2", "0", "0", table.split()[-1]],
-    ]
+    controllers.cancel()
+    header, row = (await kubectl.run("get", "deployments", inside)).splitlines()
+    assert header.split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
+    assert row.split()[:2] == ["nginx", "0/2"]
 
 
 async def test_a_limit_range_that_conflicts_with_a_pod(kubectl: Kubectl) -> None:
