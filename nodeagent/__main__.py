@@ -14,6 +14,9 @@ VERBS = (
     "plan",
     "get",
     "describe",
+    "apply",
+    "delete",
+    "logs",
     "explain",
     "tree",
     "quota",
@@ -30,6 +33,7 @@ examples:
   nodeagent plan pod.yaml --topology 2x4x2  what would happen to these pods on such a machine?
   nodeagent run --config config.yaml        be a node
   nodeagent get pods -o wide
+  nodeagent apply -f pod.yaml               through the node's own API; also delete, logs
   nodeagent describe pod web
   nodeagent explain pod/web                 why is it as it is? also: node, eviction
   nodeagent tree                            cgroups, what they use, and which limit binds
