@@ -63,3 +63,58 @@ def test_a_pod_of_the_api_lives_and_goes(node: Node) -> None:
     used = ask(node, "GET", "/api/v1/namespaces/default/resourcequotas/q")["status"]["used"]
     assert used == {"pods": "0", "requests.cpu": "0"}
     ask(node, "DELETE", "/api/v1/namespaces/default/resourcequotas/q")
+
+
+CERTIFICATES = """
+import base64, sys, yaml
+found = yaml.safe_load(open(sys.argv[1]))
+user, cluster = found["users"][0]["user"], found["clusters"][0]["cluster"]
+for name, data in (
+    ("ca", cluster["certificate-authority-data"]),
+    ("crt", user["client-certificate-data"]),
+    ("key", user["client-key-data"]),
+):
+    open(f"/tmp/client.{name}", "wb").write(base64.b64decode(data))
+print(cluster["server"])
+"""
+
+
+def test_a_deployment_by_command_line_its_log_and_a_certificate(node: Node) -> None:
+    labels = {"app": "greeter"}
+    template = pod("t", container("sh", "-c", "echo hello; exec sleep infinity"))["spec"]
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "greeter"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template},
+        },
+    }
+    node.write("/root/greeter.json", json.dumps(deployment))
+    assert node.run("nodeagent apply -f /root/greeter.json") == "deployment.apps/greeter created\n"
+
+    def running() -> list[str]:
+        pods = [each for each in node.pods() if each["metadata"]["name"].startswith("greeter-")]
+        return [each["metadata"]["name"] for each in pods if each["status"].get("phase") == "Running"]
+
+    node.wait(lambda: len(running()) == 2, what="both replicas to run")
+    name = running()[0]
+    node.wait(lambda: node.run(f"nodeagent logs {name}") == "hello\n", what="what the container said")
+
+    # over the network a certificate is asked for
+    node.write("/tmp/certificates.py", CERTIFICATES)
+    node.run("rm -f /root/kubeconfig; nodeagent kubeconfig --role read-only /root/kubeconfig")
+    python = "$(sed -n '1s/^#!//p' $(command -v nodeagent))"
+    server = node.run(f"{python} /tmp/certificates.py /root/kubeconfig").strip()
+    curl = "curl -s --cacert /tmp/client.ca"
+    with_certificate = f"{curl} --cert /tmp/client.crt --key /tmp/client.key"
+    seen = json.loads(node.run(f"{with_certificate} {server}{PODS}"))
+    assert name in [each["metadata"]["name"] for each in seen["items"]]
+    assert json.loads(node.run(f"{curl} {server}{PODS}"))["code"] == 401
+    refused = json.loads(node.run(f"{with_certificate} -X DELETE {server}{PODS}/{name}"))
+    assert refused["code"] == 403 and "may only read" in refused["message"]
+
+    assert node.run("nodeagent delete deployment greeter") == 'deployment.apps "greeter" deleted\n'
+    node.wait(lambda: not running(), what="the replicas to go with their deployment")
