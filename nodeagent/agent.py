@@ -43,7 +43,6 @@ from nodeagent.pods.escapes import report_escapes
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.launch import launch_settings
 from nodeagent.pods.manager import PodManager, stored_records
-from nodeagent.pods.oom_kills import Scope
 from nodeagent.pods.partitions import ExclusivePartitions
 from nodeagent.pods.recovery import (
     readmit,
@@ -126,11 +125,7 @@ class Agent:
         self._node = OwnNode(facts, clock)
         self._policy = eviction_policy(config)
         self._api = LocalApi(self._store, clock, facts.name, self._records)
-        for threshold in self._policy.effective_thresholds:
-            # A series that begins at 1 hides its first eviction from rate().
-            self._instruments.evictions.increase(str(threshold.signal), by=0)
-        for scope in Scope:
-            self._instruments.oom_kills.increase(scope, by=0)
+        self._meter.begin(self._policy.effective_thresholds)
 
     async def start(self) -> None:
         """Find what an earlier agent left, make the upper levels of the tree, and listen."""
@@ -142,7 +137,8 @@ class Agent:
             self._records.update(record)
         self._build()
         await self._cgroups.ensure_upper()
-        await self._enforce_reservations()
+        for path, values in self._machine.reserved_cgroups.items():
+            await self._driver.update(path, values)
         report_state_files(self._managers, self._events)
         manifests = self._manifests.read()
         stored = stored_records(self._store)
@@ -208,7 +204,7 @@ class Agent:
             kubepods_resources=machine.amounts.resources.kubepods,
             managers=self._managers,
             records=self._records,
-            active_pods=self._active_pods,
+            active_pods=lambda: self._manager.active_pods(),
         )
         self._tree_keeper = TreeKeeper(
             self._cgroups,
@@ -370,11 +366,6 @@ class Agent:
                 synced = self._turned
             await self._clock.sleep(HOUSEKEEPING_SECONDS)
 
-    async def _enforce_reservations(self) -> None:
-        """Write the reservations on the cgroups that the configuration names."""
-        for path, values in self._machine.reserved_cgroups.items():
-            await self._driver.update(path, values)
-
     def _admit(self, pod: Pod) -> Pod | Refusal:
         began = self._clock.monotonic()
         answer = self._admission.admit(pod)
@@ -395,9 +386,6 @@ class Agent:
     def _set_shutting_down(self, shutting_down: bool) -> None:
         self._admission.is_node_shutting_down = self._node.is_shutting_down = shutting_down
         self._node.refresh()
-
-    def _active_pods(self) -> list[Pod]:
-        return self._manager.active_pods()
 
     def _is_turning(self) -> bool:
         return self._clock.monotonic() - self._turned < STALL_SECONDS

@@ -1,7 +1,11 @@
 """Counts what the pods room does under kubelet's metric names."""
 
+from collections.abc import Iterable
+
 from nodeagent.eviction.record import EvictionRecord
+from nodeagent.eviction.thresholds import Threshold
 from nodeagent.metrics.instruments import Counter, Instruments
+from nodeagent.pods.oom_kills import Scope
 from nodeagent.resources.managers import ResourceManagers
 
 
@@ -11,6 +15,13 @@ class Meter:
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
         self._counted: dict[Counter, int] = {}
+
+    def begin(self, thresholds: Iterable[Threshold]) -> None:
+        """Show at zero what may be counted: a series that begins at 1 hides its first event from rate()."""
+        for threshold in thresholds:
+            self._instruments.evictions.increase(str(threshold.signal), by=0)
+        for scope in Scope:
+            self._instruments.oom_kills.increase(scope, by=0)
 
     def pod_started(self, seconds: float) -> None:
         self._instruments.started_pods.increase()
