@@ -58,6 +58,14 @@ class Meter:
             counter.increase(by=total - self._counted.get(counter, 0))
             self._counted[counter] = total
 
+        for counter_of, counts in (
+            (instruments.aligned_compute_resources, managers.aligned),
+            (instruments.aligned_compute_resources_failures, managers.misaligned),
+        ):
+            for label, number in counts.items():
+                counter_of.increase(*label, by=number)
+            counts.clear()
+
     def oom_killed(self, scope: str) -> None:
         """Count what the kernel's OOM killer did."""
         self._instruments.oom_kills.increase(scope)

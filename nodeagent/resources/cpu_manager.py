@@ -48,6 +48,11 @@ class CpuManager:
         """The state without CPUs that are offline for now; what is owned does not change with that."""
         return self.state.without(self._absent)
 
+    @property
+    def takes_whole_cores(self) -> bool:
+        """Whether the option full-pcpus-only is on."""
+        return self.policy is not None and self.policy.takes_whole_cores
+
     def try_policy(self, policy: StaticCpuPolicy) -> None:
         """Go over to a policy under which the stored state is right, if it is one."""
         _, problem = policy.start(self.state, self._absent)

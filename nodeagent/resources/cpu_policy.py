@@ -86,6 +86,11 @@ class StaticCpuPolicy:
         )
 
     @property
+    def takes_whole_cores(self) -> bool:
+        """Whether the option full-pcpus-only is on."""
+        return self._options.full_pcpus_only
+
+    @property
     def online(self) -> CpuSet:
         return self._topology.online
 

@@ -1,5 +1,6 @@
 """The one door to the resource managers: admits pods, says what each container runs on, survives restarts."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from nodeagent.api.pod import Pod
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology
 from nodeagent.resources import adoption, explain, startup
+from nodeagent.resources.alignment import Label, alignments
 from nodeagent.resources.checkpoint import NoFile, StateFile, StateProblem
 from nodeagent.resources.device_manager import Device
 from nodeagent.resources.errors import TOPOLOGY_AFFINITY_ERROR, UNEXPECTED_ADMISSION_ERROR
@@ -63,17 +65,18 @@ class ResourceManagers:
         }
         self.topology_admission_requests = 0
         self.topology_admission_errors = 0
+        self.aligned: Counter[Label] = Counter()
+        self.misaligned: Counter[Label] = Counter()
+        """What could not be aligned, by scope and boundary."""
         self.write_failure = ""
         """Why the state could not be written; it is tried again at the next change or `refresh`."""
-        topology_manager = TopologyManager(
-            parse_topology_settings(
-                settings.topology_manager_policy,
-                settings.topology_manager_scope,
-                settings.topology_manager_policy_options,
-                topology.numa_nodes,
-            ),
+        self._topology_settings = parse_topology_settings(
+            settings.topology_manager_policy,
+            settings.topology_manager_scope,
+            settings.topology_manager_policy_options,
             topology.numa_nodes,
         )
+        topology_manager = TopologyManager(self._topology_settings, topology.numa_nodes)
         self._devices = startup.device_manager(settings, topology, self._files["device"])
         self._cpus = startup.cpu_manager(settings, topology, self._files["cpu"], self._live.values())
         self._memory = startup.memory_manager(settings, topology, self._files["memory"])
@@ -104,6 +107,10 @@ class ResourceManagers:
             self.topology_admission_requests += 1
             decision = self._admission.admit(request)
             self.topology_admission_errors += decision.reason == TOPOLOGY_AFFINITY_ERROR
+            for label, is_aligned in alignments(
+                decision, self._topology_settings, whole_cores=self._cpus.takes_whole_cores
+            ):
+                (self.aligned if is_aligned else self.misaligned)[label] += 1
         if decision.admitted and self._save():
             return Admission(True, record=decision)
         self._cpus.state, self._memory.state, self._devices.state = before

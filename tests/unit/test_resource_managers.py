@@ -353,3 +353,18 @@ def test_a_plan_leaves_no_file_behind(tmp_path: Path) -> None:
     admitted(managers.admit(pod("p", container("own", "2")), []))
     assert cpus(managers, "p", "own") == "1,9"
     assert not list(tmp_path.iterdir())
+
+
+def test_what_was_aligned_is_counted_as_kubelet_counts_it() -> None:
+    settings = ManagerSettings(
+        cpu_manager_policy="static",
+        cpu_manager_policy_options={"full-pcpus-only": "true"},
+        topology_manager_policy="single-numa-node",
+        reserved_system_cpus=CpuSet.parse("0,4"),
+    )
+    managers = ResourceManagers(parse_short("2x2x2"), settings, None)
+    assert managers.admit(pod("whole", container("own", "2"), container("shared", "500m")), []).admitted
+    assert not managers.admit(pod("half", container("own", "1")), []).admitted
+    assert not managers.admit(pod("wide", container("own", "6")), []).admitted
+    assert managers.aligned == {("container", "numa_node"): 2, ("container", "physical_cpu"): 1}
+    assert managers.misaligned == {("container", "physical_cpu"): 1, ("container", "numa_node"): 1}
