@@ -15,9 +15,9 @@ from nodeagent.config import Config
 from nodeagent.desired import DesiredState
 from nodeagent.endurance import prepare_for_scarcity
 from nodeagent.eviction.configured import eviction_policy
-from nodeagent.eviction.local_storage import has_storage_limits
 from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.hotplug import TopologyWatcher
+from nodeagent.housekeeping import Housekeeping
 from nodeagent.journal import configure_logging
 from nodeagent.local_api import LocalApi, damage_message
 from nodeagent.machine import (
@@ -39,11 +39,11 @@ from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.cgroups import PodCgroups
 from nodeagent.pods.containers import ContainerRecords
 from nodeagent.pods.decisions import DecisionLog
-from nodeagent.pods.escapes import report_escapes
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.launch import launch_settings
 from nodeagent.pods.manager import PodManager, stored_records
 from nodeagent.pods.partitions import ExclusivePartitions
+from nodeagent.pods.preemptor import Preemptor
 from nodeagent.pods.recovery import (
     readmit,
     remove_orphans,
@@ -70,10 +70,8 @@ from nodeagent.view import AgentView
 logger = logging.getLogger(__name__)
 
 KEEPER_SOCKET = Path("/run/nodeagent-keeper/keeper.sock")
-HOUSEKEEPING_SECONDS = 10.0
+CPU_POLL_SECONDS = 10.0
 DEBUG_VERBOSITY = 4
-# An event loop that stood still longer than this is not well, to /healthz and to the watchdog.
-STALL_SECONDS = 45.0
 
 
 async def run(config: Config) -> None:
@@ -111,7 +109,6 @@ class Agent:
         self._instruments = Instruments()
         self._meter = Meter(self._instruments)
         self._records = ContainerRecords()
-        self._turned = clock.monotonic()
         self._listeners: list[Listener | UnixListener] = []
         self._manifest_directory = Path(kubelet.static_pod_path) if kubelet.static_pod_path else None
         self._manifests = ManifestReader(self._manifest_directory, own.node_name)
@@ -170,10 +167,10 @@ class Agent:
             self._api.control(),
             self._api.serve_network(self._config.agent),
             self._follow_cpus(),
-            self._keep_house(),
+            self._housekeeping.run(),
             *self._protection.loops(),
             self._revoker.run(),
-            self._service.keep_alive(self._clock, self._is_turning),
+            self._service.keep_alive(self._clock, self._housekeeping.is_turning),
         )
 
     async def close(self) -> None:
@@ -226,11 +223,12 @@ class Agent:
             self._managers,
             self._policy,
             lambda: self._node.conditions,
-            lambda pod: self._manager.rivals_of(pod),
+            lambda pod: self._preemptor.rivals_of(pod),
             lambda: self._manager.admitted_pods(),
             self._clock,
             self._decisions.keep_admission,
             self._team_quotas.judge,
+            lambda pod, over_quota: self._preemptor.make_room(pod, is_over_quota=over_quota),
         )
         self._usage = UsageReader(
             self._node.facts.name,
@@ -243,6 +241,16 @@ class Agent:
             own_cgroup=own_cgroup(machine.roots.proc),
         )
         self._manager = PodManager(self._services(log_directory))
+        self._preemptor = Preemptor(
+            self._node.view,
+            self._manager,
+            self._team_quotas,
+            self._policy.protects,
+            self._events,
+            self._decisions,
+            self._clock,
+            self._meter.pod_preempted,
+        )
         self._desired = DesiredState(
             self._manifest_directory,
             self._manifests,
@@ -261,6 +269,19 @@ class Agent:
             self._decisions,
             self._clock,
             parse_duration(config.agent.elastic_quota.revoke_pod_interval),
+        )
+        self._housekeeping = Housekeeping(
+            self._node,
+            self._api,
+            self._manager,
+            self._records,
+            self._usage,
+            self._team_quotas,
+            self._events,
+            self._decisions,
+            self._clock,
+            proc_root=machine.roots.proc,
+            sync_seconds=parse_duration(kubelet.sync_frequency),
         )
         self._protection = Protection(
             config,
@@ -316,7 +337,7 @@ class Agent:
             managers=self._managers,
             store=self._store,
             decision_log=self._decisions,
-            health_checks={"log": lambda: None, "syncloop": self._syncloop_health},
+            health_checks={"log": lambda: None, "syncloop": self._housekeeping.health},
             current_node=lambda: self._node.object,
             summarise=self._usage.in_full,
             headrooms=self._protection.headrooms,
@@ -332,7 +353,7 @@ class Agent:
 
     async def _follow_cpus(self) -> None:
         """Let allocatable, the shared pool and the exclusive CPUs follow the CPUs that are online."""
-        watcher = TopologyWatcher(self._machine.roots.sys, self._clock, HOUSEKEEPING_SECONDS)
+        watcher = TopologyWatcher(self._machine.roots.sys, self._clock, CPU_POLL_SECONDS)
         async for topology in watcher.changes(self._machine.topology):
             message = f"online CPUs are {topology.online} now, and were {self._machine.topology.online}"
             self._events.node("CPUsChanged", message, warning=True)
@@ -344,27 +365,6 @@ class Agent:
             self._node.resize(amounts.capacity, amounts.allocatable)
             report_displaced(self._managers.update_topology(topology), self._manager.pods(), self._events)
             self._tree_keeper.wake()
-
-    async def _keep_house(self) -> None:
-        sync = parse_duration(self._config.kubelet.sync_frequency)
-        synced = self._clock.monotonic()
-        while True:
-            self._turned = self._clock.monotonic()
-            self._node.refresh()
-            self._api.tell_node(self._node.object)
-            if self._team_quotas.groups:
-                self._api.tell_groups(self._team_quotas.current())
-            self._decisions.save()
-            self._events.forget_old()
-            pods = self._manager.active_pods()
-            if self._turned - synced >= sync or any(map(has_storage_limits, pods)):
-                await self._usage.measure_logs(pods)
-            if self._turned - synced >= sync:
-                self._manager.wake_all()
-                proc_root, records = self._machine.roots.proc, self._records.everything()
-                await report_escapes(proc_root, records, pods, self._events)
-                synced = self._turned
-            await self._clock.sleep(HOUSEKEEPING_SECONDS)
 
     def _admit(self, pod: Pod) -> Pod | Refusal:
         began = self._clock.monotonic()
@@ -386,12 +386,6 @@ class Agent:
     def _set_shutting_down(self, shutting_down: bool) -> None:
         self._admission.is_node_shutting_down = self._node.is_shutting_down = shutting_down
         self._node.refresh()
-
-    def _is_turning(self) -> bool:
-        return self._clock.monotonic() - self._turned < STALL_SECONDS
-
-    def _syncloop_health(self) -> str | None:
-        return None if self._is_turning() else f"the loop has stood still for more than {STALL_SECONDS:g} s"
 
     def _say_how_it_stands(self) -> None:
         pods = self._manager.pods()

@@ -33,6 +33,10 @@ class Meter:
     def pod_refused(self, reason: str) -> None:
         self._instruments.admission_rejections.increase(reason)
 
+    def pod_preempted(self, resource: str) -> None:
+        """Count a pod that made room, by what the other one lacked."""
+        self._instruments.preemptions.increase(resource)
+
     def container_started(self, container_type: str) -> None:
         self._instruments.started_containers.increase(container_type)
 

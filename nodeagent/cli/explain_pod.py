@@ -106,6 +106,7 @@ def _admission(explained: ExplainedPod, now: datetime) -> Iterator[str]:
     yield from latest.policy
     yield from (comparison_sentence(comparison) for comparison in latest.comparisons)
     yield from latest.failures
+    yield from latest.preemption
     yield from latest.resources
     for record in earlier:
         yield f"before: {next(_verdict(record, now))}"

@@ -136,7 +136,9 @@ class Instruments:
             ("scope",),
         )
         self.preemptions = Counter(
-            "kubelet_preemptions", "Pods preempted for a critical one, by resource.", ("preemption_signal",)
+            "kubelet_preemptions",
+            "Pods that made room for one of higher priority, by resource.",
+            ("preemption_signal",),
         )
 
     def _describe_resource_managers(self) -> None:

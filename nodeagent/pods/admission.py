@@ -5,13 +5,14 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec.structs import replace
 
 from nodeagent.admission.chain import Outcome, Policies, admit
-from nodeagent.admission.elastic_quota.prefilter import Verdict
+from nodeagent.admission.elastic_quota.prefilter import UNSCHEDULABLE, Verdict
 from nodeagent.api.pod import Pod
 from nodeagent.clock import Clock
 from nodeagent.eviction.admission import refuse
 from nodeagent.eviction.manager import Policy
 from nodeagent.eviction.signals import Condition
 from nodeagent.pods.decisions import AdmissionRecord
+from nodeagent.pods.preemptor import Room
 from nodeagent.pods.services import Refusal
 from nodeagent.pods.unsupported import REASON as UNSUPPORTED
 from nodeagent.pods.unsupported import unsupported
@@ -38,7 +39,8 @@ class NodeAdmission:
         existing: Callable[[], Sequence[Pod]],
         clock: Clock,
         decided: Callable[[AdmissionRecord], None],
-        judge_quota: Callable[[Pod], Verdict | None] = lambda pod: None,
+        judge_quota: Callable[[Pod], Verdict | None],
+        make_room: Callable[[Pod, bool], Room],
     ) -> None:
         self.policies = Policies()
         """What the manifests say of LimitRanges, quotas and priorities; replaced as they change."""
@@ -53,13 +55,16 @@ class NodeAdmission:
         self._clock = clock
         self._decided = decided
         self._judge_quota = judge_quota
+        self._make_room = make_room
 
     def admit(self, pod: Pod) -> Pod | Refusal:
         """Let the pod have what it asks for and return it as policy made it, or return why it may not run."""
         outcome = admit(pod, self.policies, self._existing(), self._clock.now())
         record = self._judge(outcome)
         self._decided(record)
-        return outcome.pod if record.admitted else Refusal(record.reason, record.message)
+        if record.admitted:
+            return outcome.pod
+        return Refusal(record.reason, record.message, nominated=record.nominated)
 
     def _judge(self, outcome: Outcome) -> AdmissionRecord:
         pod = outcome.pod
@@ -86,13 +91,16 @@ class NodeAdmission:
         if verdict is not None:
             record = replace(record, policy=(*record.policy, str(verdict)))
             if not verdict.admits:
-                return replace(record, reason=verdict.code, message=verdict.message)
+                record = replace(record, reason=verdict.code, message=verdict.message)
+                is_full = verdict.code == UNSCHEDULABLE
+                return self._with_room_made(record, pod, is_over_quota=True) if is_full else record
         others = self._rivals_of(pod)
         fits = fit(pod, self._node(), others)
         failures = tuple(each.message for each in fits.failures if not isinstance(each, Comparison))
         record = replace(record, comparisons=fits.comparisons, failures=failures)
         if not fits.fits:
-            return replace(record, reason=fits.reason, message=fits.message)
+            record = replace(record, reason=fits.reason, message=fits.message)
+            return record if failures else self._with_room_made(record, pod, is_over_quota=False)
         served = self._managers.admit(pod, others)
         return replace(
             record,
@@ -101,6 +109,11 @@ class NodeAdmission:
             message=served.message,
             resources=_shortened(served.explanation),
         )
+
+    def _with_room_made(self, record: AdmissionRecord, pod: Pod, *, is_over_quota: bool) -> AdmissionRecord:
+        room = self._make_room(pod, is_over_quota)
+        message = "; ".join((record.message, *room.sentences)) if room.is_coming else record.message
+        return replace(record, message=message, preemption=room.sentences, nominated=room.is_coming)
 
     def may_return(self) -> bool:
         """Say whether evicted pods may be tried again: the node is under no pressure, and stays up."""

@@ -45,6 +45,10 @@ class AdmissionRecord(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     """Rules other than amounts that the node does not satisfy."""
     resources: tuple[str, ...] = ()
     """What the resource managers weighed and gave, in sentences."""
+    preemption: tuple[str, ...] = ()
+    """Who is to make room for it, or why nobody is."""
+    nominated: bool = False
+    """Others are ending to make room for it."""
     times: int = 1
     first_decided_at: datetime | None = None
 

@@ -87,6 +87,16 @@ class PodManager:
             and not worker.is_finished
         ]
 
+    def is_leaving(self, pod_uid: str) -> bool:
+        """Say whether the pod is about to give back what it holds."""
+        worker = self.workers.get(pod_uid)
+        return worker is not None and (worker.is_stopping or worker.record.is_over)
+
+    def is_waiting(self, pod_uid: str) -> bool:
+        """Say whether the pod is not here, and is tried again."""
+        worker = self.workers.get(pod_uid)
+        return worker is not None and worker.waits
+
     def quota_pods(self) -> list[QuotaPod]:
         """Return the pods that elastic quotas count: those that have what they ask for, and who waits."""
         return [

@@ -16,6 +16,9 @@ CONTENT_HASH = "kubernetes.io/config.hash"
 API_SOURCE = "api"
 FIRST_RETRY_SECONDS = 10.0
 LONGEST_RETRY_SECONDS = 300.0
+# A pod for which others make room looks this often whether they are gone.
+NOMINATED_RETRY_SECONDS = 1.0
+DEFAULT_GRACE_SECONDS = 30
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,6 +33,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     final: bool = False
     # The status shows the condition DisruptionTarget.
     disruption: bool = False
+    # Others are ending to make room for it.
+    nominated: bool = False
 
 
 class PodRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,9 +65,17 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.failure is not None or self.outcome is not None
 
 
-def retry_delay_seconds(retries: int) -> float:
+def grace_seconds(pod: Pod) -> float:
+    """Return how long the pod's containers may take to end."""
+    grace = pod.spec.termination_grace_period_seconds
+    return DEFAULT_GRACE_SECONDS if grace is None else max(grace, 0)
+
+
+def retry_delay_seconds(record: PodRecord) -> float:
     """Return how long a failed pod waits before its next try: 10 s, doubling to 5 min."""
-    return min(FIRST_RETRY_SECONDS * float(1 << min(retries, 10)), LONGEST_RETRY_SECONDS)
+    if record.failure is not None and record.failure.nominated:
+        return NOMINATED_RETRY_SECONDS
+    return min(FIRST_RETRY_SECONDS * float(1 << min(record.retries, 10)), LONGEST_RETRY_SECONDS)
 
 
 def may_ever_retry(record: PodRecord) -> bool:
@@ -85,7 +98,7 @@ def may_retry(record: PodRecord, now: datetime) -> bool:
     failure = record.failure
     if failure is None or not may_ever_retry(record):
         return False
-    return (now - failure.at).total_seconds() >= retry_delay_seconds(record.retries)
+    return (now - failure.at).total_seconds() >= retry_delay_seconds(record)
 
 
 def encode(record: PodRecord) -> bytes:

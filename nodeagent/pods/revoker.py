@@ -7,12 +7,11 @@ from nodeagent.eviction.record import EvictionRecord
 from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.manager import PodManager
-from nodeagent.pods.record import Failure
+from nodeagent.pods.record import Failure, grace_seconds
 from nodeagent.pods.team_quotas import TeamQuotas
 
 REASON = "Evicted"
 CAUSE = "ElasticQuota"
-DEFAULT_GRACE_SECONDS = 30
 
 
 class Revoker:
@@ -52,8 +51,7 @@ class Revoker:
             f"The group {group} uses more than it may since others ask for what it was lent; "
             f"{amounts.text(counted.counted)} of it is taken back"
         )
-        grace = pod.spec.termination_grace_period_seconds
-        seconds = DEFAULT_GRACE_SECONDS if grace is None else grace
+        seconds = grace_seconds(pod)
         failure = Failure(reason=REASON, message=message, at=now, evicted=True, disruption=True)
         meta = pod.metadata
         self._manager.evict(meta.uid, failure, seconds)
@@ -65,7 +63,7 @@ class Revoker:
                 uid=meta.uid,
                 cause=CAUSE,
                 message=message,
-                grace_seconds=seconds,
+                grace_seconds=int(seconds),
                 decided_at=now,
             )
         )

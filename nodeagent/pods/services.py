@@ -21,6 +21,8 @@ class Refusal:
 
     reason: str
     message: str
+    # Others are ending to make room for it.
+    nominated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,11 +133,16 @@ def failed(
     )
 
 
-def unscheduled(pod: Pod, message: str, now: datetime) -> PodStatus:
-    """Render a pod that waits for room."""
+def unscheduled(pod: Pod, message: str, node_name: str | None, now: datetime) -> PodStatus:
+    """Render a pod that waits for room; `node_name` is the node on which others make it."""
     known = {each.type: each for each in pod.status.conditions}.get("PodScheduled")
     scheduled = condition("PodScheduled", "False", "Unschedulable", message, known, now)
-    return PodStatus(phase="Pending", qos_class=str(qos_class(pod)), conditions=(scheduled,))
+    return PodStatus(
+        phase="Pending",
+        qos_class=str(qos_class(pod)),
+        conditions=(scheduled,),
+        nominated_node_name=node_name,
+    )
 
 
 def _init_status(container: Container, status: ContainerStatus) -> ContainerStatus:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from nodeagent.admission.elastic_quota.group import CountedPod
+from nodeagent.admission.elastic_quota.preempt import select_victims
 from nodeagent.admission.elastic_quota.prefilter import Verdict, prefilter
 from nodeagent.admission.elastic_quota.quotas import Quotas, QuotaSettings
 from nodeagent.admission.elastic_quota.revoke import Overuse
@@ -58,8 +59,12 @@ class TeamQuotas:
         self._clock = clock
         self._overuse = Overuse(settings.delay_evict_seconds)
 
-    def current(self, newcomer: Pod | None = None) -> Quotas:
-        """Return all groups with what each may use; `newcomer` counts as a pod that asks."""
+    def current(self, newcomer: Pod | None = None, leaving: Iterable[Pod] = ()) -> Quotas:
+        """Return all groups with what each may use.
+
+        `newcomer` counts as a pod that asks, and those that are `leaving` as if they had nothing any more.
+        """
+        gone = {pod.metadata.uid for pod in leaving}
         quotas = Quotas(self.settings, self._clock.now)
         view = self._node()
         quotas.put_node(
@@ -68,7 +73,8 @@ class TeamQuotas:
         for group in self.groups:
             quotas.put_quota(group)
         for each in self._pods():
-            quotas.put_pod(each.pod if each.holds_resources else _waiting(each.pod))
+            is_here = each.holds_resources and each.pod.metadata.uid not in gone
+            quotas.put_pod(each.pod if is_here else _waiting(each.pod))
         if newcomer is not None:
             quotas.put_pod(_waiting(newcomer))
         quotas.refresh_all()
@@ -77,6 +83,19 @@ class TeamQuotas:
     def judge(self, pod: Pod) -> Verdict | None:
         """Say whether the pod's group may use what it asks for; None where there are no quotas."""
         return prefilter(self.current(pod), _waiting(pod)) if self.groups else None
+
+    def counts(self, pod: Pod) -> bool:
+        """Say whether some group counts the pod."""
+        return bool(self.groups) and self.current().group_for(_waiting(pod)) is not None
+
+    def has_room_without(self, pod: Pod, leaving: Sequence[Pod]) -> bool:
+        """Say whether the pod's group has room for it once others are gone."""
+        return prefilter(self.current(pod, leaving), _waiting(pod)).admits
+
+    def displaced_by(self, pod: Pod, running: Sequence[Pod]) -> Sequence[Pod]:
+        """Return the pods of its own group whose end lets the pod in; nobody, where that would not do."""
+        victims = select_victims(self.current(pod), _waiting(pod), self._node(), running).victims
+        return victims if victims and self.has_room_without(pod, victims) else ()
 
     def to_revoke(self) -> dict[str, tuple[CountedPod, ...]]:
         """Return by group the pods that must give back what their group was only lent."""

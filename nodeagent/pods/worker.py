@@ -28,13 +28,13 @@ from nodeagent.pods.record import (
     retry_delay_seconds,
     waits_for_room,
 )
-from nodeagent.pods.services import Services
+from nodeagent.pods.record import grace_seconds as own_grace_seconds
+from nodeagent.pods.services import Refusal, Services
 from nodeagent.pods.unsupported import unsupported
 from nodeagent.runtime.process import RuntimeFault, StartError
 from nodeagent.runtime.spec import ContainerRecord
 from nodeagent.store import StoreError
 
-DEFAULT_GRACE_SECONDS = 30
 # A step that failed (a busy cgroup, a keeper that restarts) is tried again after this, doubling.
 FIRST_RETRY_SECONDS = 0.5
 LONGEST_RETRY_SECONDS = 30.0
@@ -100,7 +100,7 @@ class PodWorker:
     def delete(self, grace_seconds: float | None = None) -> None:
         """End the pod, with its own grace period or another one, and forget it; again: hasten that."""
         before = self._stopping
-        grace = self._grace_seconds() if grace_seconds is None else grace_seconds
+        grace = own_grace_seconds(self.pod) if grace_seconds is None else grace_seconds
         hastens = before is None or (grace_seconds is not None and grace < before.grace_seconds)
         if hastens:
             self._stopping = _Stopping(grace, delete=True)
@@ -161,7 +161,7 @@ class PodWorker:
         now = self._services.clock.now()
         plan = lifecycle.plan(self.pod, self._records(), self.record.backoffs, now)
         if plan.stop:
-            self._stopping = _Stopping(self._grace_seconds(), delete=False)
+            self._stopping = _Stopping(own_grace_seconds(self.pod), delete=False)
             return 0
         if plan.outcome is not None:
             await self._release()
@@ -184,11 +184,9 @@ class PodWorker:
                 message = f"not done by this node yet, and left out: {', '.join(ignored)}"
                 self._services.events.pod(self.pod, "NotHonoured", message, warning=True)
             return True
-        now = self._services.clock.now()
         self._services.events.pod(self.pod, refusal.reason, refusal.message, warning=True)
         self._services.observer.pod_refused(refusal.reason)
-        message = f"Pod was rejected: {refusal.message}"
-        self._fail(Failure(reason=refusal.reason, message=message, at=now))
+        self._fail(self._rejected(refusal))
         return False
 
     async def _rest(self, failure: Failure) -> float | None:
@@ -208,7 +206,7 @@ class PodWorker:
             if not may_ever_retry(self.record):
                 return None
             waited = (now - failure.at).total_seconds()
-            return max(1.0, retry_delay_seconds(self.record.retries) - waited)
+            return max(1.0, retry_delay_seconds(self.record) - waited)
         if failure.evicted:
             await self._forget()
             self._released = False
@@ -219,12 +217,11 @@ class PodWorker:
                 failed_starts={},
                 generation=self.record.generation + 1,
             )
-        elif isinstance(admitted := self._services.admit(self.pod), Pod):
+        elif isinstance(answer := self._services.admit(self.pod), Pod):
             self._released = False
-            self._save(failure=None, pod=admitted, admitted=True, retries=0)
+            self._save(failure=None, pod=answer, admitted=True, retries=0)
         else:
-            later = msgspec.structs.replace(failure, at=now)
-            self._save(failure=later, retries=self.record.retries + 1)
+            self._fail(self._rejected(answer))
         return 0
 
     async def _start(self, start: Start) -> None:
@@ -333,10 +330,6 @@ class PodWorker:
     def _container_type(self, container: Container) -> str:
         return "init_container" if container in self.pod.spec.init_containers else "container"
 
-    def _grace_seconds(self) -> float:
-        grace = self.pod.spec.termination_grace_period_seconds
-        return DEFAULT_GRACE_SECONDS if grace is None else max(grace, 0)
-
     def _mark_terminating(self, stopping: _Stopping) -> None:
         grace = stopping.grace_seconds
         self._services.events.pod(self.pod, "Killing", f"Stopping containers, grace period {grace:g}s")
@@ -348,13 +341,20 @@ class PodWorker:
             )
             self._save(pod=msgspec.structs.replace(self.pod, metadata=meta))
 
+    def _rejected(self, refusal: Refusal) -> Failure:
+        message = f"Pod was rejected: {refusal.message}"
+        now = self._services.clock.now()
+        return Failure(reason=refusal.reason, message=message, at=now, nominated=refusal.nominated)
+
     def _fail(self, failure: Failure) -> None:
         failed = self._failed_status(failure, self._services.clock.now())
-        self._save(failure=failure, retries=self.record.retries + 1, pod_status=failed)
+        retries = self.record.retries + (not failure.nominated)
+        self._save(failure=failure, retries=retries, pod_status=failed)
 
     def _failed_status(self, failure: Failure, now: datetime) -> PodStatus:
         if waits_for_room(self.record, failure):
-            return status.unscheduled(self.pod, failure.message, now)
+            node_name = self._services.launch.node_name if failure.nominated else None
+            return status.unscheduled(self.pod, failure.message, node_name, now)
         known = self._status(Plan(outcome="Failed", initialized=True), now)
         return status.failed(known, self.pod.status, failure.reason, failure.message, failure.disruption, now)
 

@@ -17,6 +17,7 @@ from nodeagent.eviction.signals import Condition
 from nodeagent.hardware.topology import parse_short
 from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.decisions import AdmissionRecord
+from nodeagent.pods.preemptor import Room
 from nodeagent.pods.services import Refusal
 from nodeagent.pods.unsupported import Unsupported, unsupported
 from nodeagent.resources.managers import ManagerSettings, ResourceManagers
@@ -50,6 +51,8 @@ class Node:
             lambda: self.pods,
             SystemClock(),
             self.records.append,
+            lambda newcomer: None,
+            lambda newcomer, is_over_quota: Room(False, ()),
         )
 
     def admit(self, newcomer: Pod) -> Pod | Refusal:

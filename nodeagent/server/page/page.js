@@ -195,6 +195,7 @@ function sentences(decision) {
     ...(record.message ? [record.message] : []),
     ...(record.policy ?? []),
     ...(record.failures ?? []),
+    ...(record.preemption ?? []),
     ...(record.resources ?? []),
     ...(record.comparisons ?? []).map(comparison),
     ...(record.pressure ? [threshold(record.pressure)] : []),
