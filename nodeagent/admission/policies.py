@@ -1,11 +1,12 @@
 """The policies that admission goes by, and how one more is taken in among them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from msgspec import structs
 
+from nodeagent.admission.elastic_quota.names import parent_of
 from nodeagent.admission.elastic_quota.webhook import QuotaWebhook, WebhookSettings
 from nodeagent.admission.limit_range_validation import default_limit_range, validate_limit_range
 from nodeagent.admission.priority_class import (
@@ -29,6 +30,7 @@ DEFAULT_NAMESPACE = "default"
 
 Policy = PriorityClass | LimitRange | ResourceQuota | ElasticQuota | AdmissionConfiguration
 NamespacedT = TypeVar("NamespacedT", LimitRange, ResourceQuota, ElasticQuota)
+SourceT = TypeVar("SourceT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,20 @@ class Policies:
             case AdmissionConfiguration():
                 extended, refusal = self._with_configuration(policy)
         return extended if refusal is None else self, refusal
+
+    def with_policies(
+        self, sourced: Iterable[tuple[SourceT, Policy]]
+    ) -> "tuple[Policies, list[tuple[SourceT, Refusal]]]":
+        """Return the policies with all that are valid, and the others' refusals.
+
+        Groups of elastic quotas are taken parents first, in whatever order they come.
+        """
+        policies, refusals = self, list[tuple[SourceT, Refusal]]()
+        for source, policy in _parents_first(list(sourced)):
+            policies, refusal = policies.with_policy(policy)
+            if refusal is not None:
+                refusals.append((source, refusal))
+        return policies, refusals
 
     def limit_ranges_of(self, namespace: str) -> tuple[LimitRange, ...]:
         return tuple(each for each in self.limit_ranges if each.metadata.namespace == namespace)
@@ -118,3 +134,13 @@ def _namespaced(policy: NamespacedT) -> NamespacedT:
         return policy
     metadata = structs.replace(policy.metadata, namespace=DEFAULT_NAMESPACE)
     return structs.replace(policy, metadata=metadata)
+
+
+def _parents_first(sourced: list[tuple[SourceT, Policy]]) -> Iterator[tuple[SourceT, Policy]]:
+    yield from (each for each in sourced if not isinstance(each[1], ElasticQuota))
+    left = [(source, policy) for source, policy in sourced if isinstance(policy, ElasticQuota)]
+    while left:
+        names = {quota.metadata.name for _, quota in left}
+        ready = [each for each in left if parent_of(each[1].metadata) not in names]
+        yield from ready or left
+        left = [each for each in left if each not in ready] if ready else []

@@ -15,7 +15,8 @@ EXAMPLES = """
   lscpu -J > other.json; nodeagent plan pod.yaml --topology other.json
   nodeagent plan pod.yaml -o json                              every decision, file and value
 
-Pods are admitted in the order given, to a node that is empty. Needs neither root nor cgroups.
+Pods are admitted in the order given, to a node that is empty, under the LimitRanges, quotas and priority
+classes among the manifests. Needs neither root nor cgroups.
 Exits 1 when anything in the input is refused; what is good is planned all the same.
 """
 
@@ -39,18 +40,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from nodeagent.cli.plan_machine import load_machine, planned_node
-    from nodeagent.cli.plan_manifests import Refused, SourcedPod, read_pods
+    from nodeagent.cli.plan_manifests import SourcedPod, gathered, read_manifests
     from nodeagent.cli.plan_output import plan_data, plan_text
     from nodeagent.cli.planning import make_plan
+    from nodeagent.clock import SystemClock
 
     config = checked_config(arguments.config)
     warn(config.warnings)
     topology, info = load_machine(arguments.topology, arguments.memory)
-    found = list(read_pods(arguments.manifests, config.agent.node_name))
+    found = list(read_manifests(arguments.manifests, config.agent.node_name))
     pods = [item for item in found if isinstance(item, SourcedPod)]
-    refused = [item for item in found if isinstance(item, Refused)]
+    policies, refused = gathered(found)
     node = planned_node(config, topology, info)
-    plan = make_plan(pods, node)
+    plan = make_plan(pods, node, policies, SystemClock())
     if arguments.output:
         print_data(plan_data(plan, node, refused), arguments.output)
     else:

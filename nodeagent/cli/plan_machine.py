@@ -15,6 +15,7 @@ from nodeagent.hardware.node import NodeInfo, read_node_info
 from nodeagent.hardware.topology import Topology, TopologyError, load_topology
 from nodeagent.machine import UnsuitableMachine, manager_settings, node_amounts
 from nodeagent.node import node_labels
+from nodeagent.pods.team_quotas import quota_settings
 from nodeagent.resources.errors import OptionError
 from nodeagent.resources.managers import ResourceManagers
 from nodeagent.scheduling.fit import NodeView
@@ -92,4 +93,5 @@ def planned_node(config: Config, topology: Topology, info: NodeInfo) -> PlannedN
         capacity=amounts.capacity,
         kubepods=amounts.resources.kubepods,
         managers=managers,
+        quotas=quota_settings(config.agent.elastic_quota),
     )

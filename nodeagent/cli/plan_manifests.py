@@ -1,10 +1,11 @@
-"""Manifests for a plan: the pods that are good, and a sentence for everything that is not."""
+"""Manifests for a plan: the pods and policies that are good, and a sentence for everything that is not."""
 
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodeagent.admission.policies import Policies, Policy
 from nodeagent.api.decode import decode_documents
 from nodeagent.api.errors import ObjectError
 from nodeagent.api.pod import Pod
@@ -23,14 +24,22 @@ class SourcedPod:
 
 
 @dataclass(frozen=True, slots=True)
+class SourcedPolicy:
+    """A policy and the file it stands in."""
+
+    policy: Policy
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
-    """Something in the input that is no pod this node could take."""
+    """Something in the input that this node could not take."""
 
     source: str
     sentence: str
 
 
-def read_pods(names: Iterable[str], node_name: str) -> Iterator[SourcedPod | Refused]:
+def read_manifests(names: Iterable[str], node_name: str) -> Iterator[SourcedPod | SourcedPolicy | Refused]:
     """Everything in the files, in order; a directory stands for the manifests in it."""
     taken: dict[tuple[str, str], str] = {}
     for name in names:
@@ -42,13 +51,25 @@ def read_pods(names: Iterable[str], node_name: str) -> Iterator[SourcedPod | Ref
                 yield _judged(item, source, node_name, taken)
 
 
+def gathered(found: Iterable[SourcedPod | SourcedPolicy | Refused]) -> tuple[Policies, list[Refused]]:
+    """The policies in force, and everything that was refused."""
+    found = list(found)
+    sourced = [(each.source, each.policy) for each in found if isinstance(each, SourcedPolicy)]
+    policies, refusals = Policies().with_policies(sourced)
+    refused = [each for each in found if isinstance(each, Refused)]
+    return policies, refused + [Refused(source, f"{source}: {why}") for source, why in refusals]
+
+
 def _judged(
     item: object, source: str, node_name: str, taken: dict[tuple[str, str], str]
-) -> SourcedPod | Refused:
+) -> SourcedPod | SourcedPolicy | Refused:
     if isinstance(item, ObjectError):
         return Refused(source, str(item))
+    if isinstance(item, Policy):
+        return SourcedPolicy(item, source)
     if not isinstance(item, Pod):
-        return Refused(source, f"{source}: a {type(item).__name__} cannot be planned: only Pods can")
+        expected = "Pods, and the policies that decide about them"
+        return Refused(source, f"{source}: a {type(item).__name__} cannot be planned: only {expected}")
     pod = static_pod(item, node_name, Path(source))
     problems = validate_pod(pod)
     if problems:

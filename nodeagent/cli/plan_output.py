@@ -50,8 +50,11 @@ def _pod_lines(planned: PlannedPod) -> Iterator[str]:
 
 def reasons(planned: PlannedPod) -> list[str]:
     """What was compared and what decided, as sentences."""
-    sentences = [comparison_sentence(comparison) for comparison in planned.fit.comparisons]
-    sentences += [failure.message for failure in planned.fit.failures if not isinstance(failure, Comparison)]
+    sentences = list(planned.policy)
+    if planned.fit is not None:
+        sentences += [comparison_sentence(comparison) for comparison in planned.fit.comparisons]
+        failures = (each for each in planned.fit.failures if not isinstance(each, Comparison))
+        sentences += [failure.message for failure in failures]
     return sentences + list(planned.admission.explanation if planned.admission else ())
 
 
@@ -108,7 +111,7 @@ def _pod_data(planned: PlannedPod) -> dict[str, Any]:
         "admitted": planned.admitted,
         "reason": planned.reason,
         "message": planned.message,
-        "comparisons": [_comparison_data(comparison) for comparison in planned.fit.comparisons],
+        "comparisons": [_comparison_data(each) for each in (planned.fit.comparisons if planned.fit else ())],
         "because": reasons(planned),
     }
     if planned.cgroup is not None:

@@ -10,10 +10,8 @@ from pathlib import Path
 import msgspec
 
 from nodeagent.admission.chain import Policies, Policy
-from nodeagent.admission.elastic_quota.names import parent_of
 from nodeagent.api.decode import decode_documents, to_json
 from nodeagent.api.defaults import default_pod
-from nodeagent.api.elastic_quota import ElasticQuota
 from nodeagent.api.errors import FieldError, ObjectError
 from nodeagent.api.pod import Pod, PodStatus
 from nodeagent.api.qos import SYSTEM_PRIORITIES
@@ -79,7 +77,7 @@ class ManifestReader:
             if identity is not None:
                 decoded[path] = identity, file
             found.add(path, file)
-        found.add_elastic_quotas()
+        found.add_policies()
         self._decoded = decoded
         self.last = Manifests(str(self._directory), found.pods, found.files, tuple(errors), found.policies)
         return self.last
@@ -106,30 +104,16 @@ class _Collection:
         self.policies = Policies()
         self._errors = errors
         self._names: dict[tuple[str, str], str] = {}
-        self._elastic_quotas: list[tuple[Path, ElasticQuota]] = []
+        self._policies: list[tuple[Path, Policy]] = []
 
-    def add_elastic_quotas(self) -> None:
-        """Take in the quota groups, parents before their children, in whichever files they stand."""
-        left = self._elastic_quotas
-        while left:
-            names = {quota.metadata.name for _, quota in left}
-            ready = [each for each in left if parent_of(each[1].metadata) not in names]
-            for path, quota in ready or left:
-                self._take(path, quota)
-            left = [each for each in left if each not in ready] if ready else []
-
-    def _take(self, path: Path, policy: Policy) -> None:
-        self.policies, refusal = self.policies.with_policy(policy)
-        if refusal is not None:
-            self._errors.append(ManifestError(str(path), f"{path}: {refusal}"))
+    def add_policies(self) -> None:
+        """Take in the policies, now that all files are read."""
+        self.policies, refusals = Policies().with_policies(self._policies)
+        self._errors.extend(ManifestError(str(path), f"{path}: {refusal}") for path, refusal in refusals)
 
     def add(self, path: Path, file: _File) -> None:
         self._errors.extend(file.errors)
-        for policy in file.policies:
-            if isinstance(policy, ElasticQuota):
-                self._elastic_quotas.append((path, policy))
-            else:
-                self._take(path, policy)
+        self._policies += ((path, policy) for policy in file.policies)
         for pod in file.pods:
             full_name = (pod.metadata.namespace, pod.metadata.name)
             other = self._names.get(full_name) or self.files.get(pod.metadata.uid)

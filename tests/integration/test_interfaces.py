@@ -119,7 +119,7 @@ class TestHttp:
         assert verbose == ["[+]ping ok", "[+]log ok", "[+]syncloop ok", "healthz check passed"]
         assert shared_node.run("curl -sS http://127.0.0.1:10248/healthz") == "ok"
         ours = [line.split()[3] for line in shared_node.run("ss -Hltnp").splitlines() if "nodeagent" in line]
-        assert sorted(ours) == ["127.0.0.1:10248", "127.0.0.1:10255"]
+        assert sorted(ours) == ["127.0.0.1:10248", "127.0.0.1:10255", "127.0.0.1:6443"]
 
 
 class TestCommands:

@@ -380,3 +380,19 @@ class TestRoom:
         )
         node.delete("b")
         node.wait_phase("late", "Running", timeout=120)
+
+    def test_a_pod_of_higher_priority_takes_the_room_once_the_lower_one_has_ended(self, node: Node) -> None:
+        most_of_it = {"cpu": "1500m"}
+        urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
+        node.apply("urgent", urgent | {"metadata": {"name": "urgent"}})
+        node.apply("ordinary", pod("ordinary", shell(UNTIL_TERM.format("ordinary"), requests=most_of_it)))
+        node.wait_phase("ordinary", "Running")
+        node.wait(lambda: diary(node) == ["ordinary"], what="the trap of the ordinary pod")
+        newcomer = shell("echo urgent >>/run/diary; sleep infinity", requests=most_of_it)
+        node.apply("urgent-pod", pod("urgent-pod", newcomer, priorityClassName="urgent"))
+        node.wait_phase("urgent-pod", "Running")
+        node.wait(lambda: len(diary(node)) == 3, what="the newcomer's line")
+        assert diary(node) == ["ordinary", "ordinary ended", "urgent"]
+        displaced = node.wait_phase("ordinary", "Failed")["status"]
+        assert displaced["reason"] == "Preempted"
+        assert 'kubelet_preemptions{preemption_signal="cpu"} 1' in node.get("/metrics")

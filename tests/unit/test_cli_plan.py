@@ -249,3 +249,70 @@ def test_reserved_cpus_that_the_machine_lacks_are_refused(bench: Bench) -> None:
     bench.text(bench.write("pod.yaml", manifest("a")), "--topology", "1x4x1")
     assert bench.code == 1
     assert "unknown CPU ID: 9" in bench.errors
+
+
+class TestPolicies:
+    """What decides before the node does, taken from among the manifests."""
+
+    LIMITS = """
+apiVersion: v1
+kind: LimitRange
+metadata: {name: bounds}
+spec: {limits: [{type: Container, max: {cpu: 2}, defaultRequest: {cpu: 500m}, default: {cpu: "1"}}]}
+"""
+    QUOTA = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: two}
+spec: {hard: {requests.cpu: 2}}
+"""
+
+    def test_defaults_bounds_and_quota_decide_and_are_told(self, bench: Bench) -> None:
+        files = [
+            bench.write("limits.yaml", self.LIMITS),
+            bench.write("pods.yaml", f"{manifest('open')}---\n{manifest('large', cpu='3')}"),
+            bench.write("more.yaml", f"{manifest('one', cpu='1')}---\n{manifest('late', cpu='1')}"),
+            bench.write("quota.yaml", self.QUOTA),
+        ]
+        plan = bench.data(*files, "--topology", "1x8x1")
+        open_, large, one, late = plan["pods"]
+        assert open_["requests"] == {"cpu": "500m"} and open_["limits"] == {"cpu": "1"}
+        assert (large["reason"], large["admitted"]) == ("Forbidden", False)
+        assert "maximum cpu usage per Container is 2, but limit is 3" in large["message"]
+        assert one["admitted"]
+        assert "exceeded quota: two, requested: requests.cpu=1, used: requests.cpu=1500m" in late["message"]
+        assert (plan["ok"], bench.code) == (False, 1)
+
+    def test_a_class_gives_its_priority_and_a_broken_policy_is_named(self, bench: Bench) -> None:
+        urgent = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 700
+"""
+        broken = self.LIMITS.replace("cpu: 500m", "cpu: 5")
+        pod = bench.write("pod.yaml", manifest("p", priorityClassName="urgent"))
+        plan = bench.data(pod, bench.write("c.yaml", urgent), bench.write("broken.yaml", broken))
+        assert plan["pods"][0]["priority"] == 700
+        (refused,) = plan["refused"]
+        assert refused["source"].endswith("broken.yaml")
+        assert bench.code == 1
+
+    def test_elastic_quotas_admit_up_to_what_a_group_may_use(self, bench: Bench) -> None:
+        group = """
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {name: red}
+spec: {min: {cpu: 1}, max: {cpu: 1}}
+"""
+        labelled = [
+            manifest(name, cpu="1").replace(
+                "name: " + name, f"labels: {{quota.scheduling.koordinator.sh/name: red}}\n  name: {name}"
+            )
+            for name in ("a", "b")
+        ]
+        plan = bench.data(bench.write("g.yaml", group), bench.write("p.yaml", "---\n".join(labelled)))
+        first, second = plan["pods"]
+        assert first["admitted"]
+        assert (second["reason"], second["admitted"]) == ("Unschedulable", False)
+        assert "Insufficient quotas, quotaName: red" in second["message"]
