@@ -128,6 +128,7 @@ class AgentView:
             shared_pool_cpus=len(self.managers.shared_pool),
             exclusive_cpus_per_numa=self.managers.exclusive_cpus_per_numa(),
             headrooms=self.headrooms(),
+            quota_groups=self.team_quotas.current().groups() if self.team_quotas.groups else (),
         )
 
     def _live(self, pod: Pod) -> list[ContainerRecord]:

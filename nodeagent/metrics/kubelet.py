@@ -6,12 +6,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 
 from nodeagent import __version__
+from nodeagent.admission.elastic_quota.group import Group
 from nodeagent.eviction.pace import Headroom
 from nodeagent.metrics.scrape import Number, Scrape
 
 # The release whose behaviour this is; alerts compare its major and minor part over a cluster.
 KUBERNETES_VERSION = "v1.36.2"
 _MILLI = 1000
+_NANO = 1_000_000_000
 
 
 def kubelet_families(scrape: Scrape) -> Iterator[Metric]:
@@ -81,6 +83,7 @@ def _state_families(scrape: Scrape) -> Iterator[Metric]:
         (({"numa_node": str(numa)}, count) for numa, count in exclusive.items()),
     )
     yield from _headroom_families(state.headrooms)
+    yield _quota_family(state.quota_groups)
 
 
 def _headroom_families(headrooms: Sequence[Headroom]) -> Iterator[Metric]:
@@ -97,6 +100,29 @@ def _headroom_families(headrooms: Sequence[Headroom]) -> Iterator[Metric]:
         "nodeagent_eviction_predicted_seconds",
         "After how long the recent rate crosses a threshold.",
         zip(labels, (each.seconds for each in headrooms), strict=True),
+    )
+
+
+def _quota_family(groups: Sequence[Group]) -> Metric:
+    """Show each group by resource and type, as kube_resourcequota is laid out; cpu in cores."""
+    return _gauge(
+        "nodeagent_elastic_quota",
+        "Elastic quota groups: what is guaranteed (min), allowed (max, runtime), asked for and used.",
+        (
+            (
+                {"quota": group.name, "parent": group.parent, "resource": resource, "type": kind},
+                amount.nanos / _NANO,
+            )
+            for group in groups
+            for kind, amounts in (
+                ("min", group.min),
+                ("max", group.max),
+                ("runtime", group.runtime or {}),
+                ("request", group.all.request),
+                ("used", group.all.used),
+            )
+            for resource, amount in amounts.items()
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from nodeagent.admission.elastic_quota.group import Group
 from nodeagent.api.node import Node
 from nodeagent.cgroup.files import CgroupTree
 from nodeagent.clock import Clock
@@ -42,6 +43,8 @@ class AgentState:
     exclusive_cpus_per_numa: Mapping[int, int] = field(default_factory=dict)
     headrooms: Sequence[Headroom] = ()
     """How far each eviction threshold is."""
+    quota_groups: Sequence[Group] = ()
+    """The elastic quotas as they stand, and no longer changed."""
 
 
 class MetricsSource(Protocol):

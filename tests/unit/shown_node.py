@@ -155,6 +155,7 @@ class ShownNode:
             shared_pool_cpus=3,
             exclusive_cpus_per_numa={0: 1},
             headrooms=[Headroom(Threshold(Signal.PID_AVAILABLE, Amount(fraction=0.1)), 250.0, 12.5)],
+            quota_groups=self.elastic_quotas().groups(),
         )
 
     def pods(self) -> Sequence[Pod]:

@@ -230,6 +230,9 @@ def test_what_kubelet_says_of_itself(node: ShownNode) -> None:
     pids = {"eviction_signal": "pid.available", "kind": "hard"}
     assert page.value("nodeagent_eviction_headroom", **pids) == 250
     assert page.value("nodeagent_eviction_predicted_seconds", **pids) == 12.5
+    red = {"quota": "red", "parent": "koordinator-root-quota"}
+    assert page.value("nodeagent_elastic_quota", resource="cpu", type="used", **red) == 8
+    assert page.value("nodeagent_elastic_quota", resource="memory", type="used", **red) == 1 << 30
     ended = {"container_type": "container", "exit_code": "137", "reason": "OOMKilled"}
     assert page.value("kubelet_terminated_containers_total", **ended) == 1
     assert page.types["kubelet_evictions"] == "counter"
