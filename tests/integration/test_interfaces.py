@@ -118,8 +118,15 @@ class TestHttp:
         verbose = shared_node.get("/healthz?verbose").splitlines()
         assert verbose == ["[+]ping ok", "[+]log ok", "[+]syncloop ok", "healthz check passed"]
         assert shared_node.run("curl -sS http://127.0.0.1:10248/healthz") == "ok"
-        ours = [line.split()[3] for line in shared_node.run("ss -Hltnp").splitlines() if "nodeagent" in line]
-        assert sorted(ours) == ["127.0.0.1:10248", "127.0.0.1:10255", "127.0.0.1:6443"]
+
+        def ours() -> list[str]:
+            lines = shared_node.run("ss -Hltnp").splitlines()
+            return sorted(line.split()[3] for line in lines if "nodeagent" in line)
+
+        shared_node.wait(
+            lambda: "127.0.0.1:6443" in ours(), what="kubectl's port, which opens after the others"
+        )
+        assert ours() == ["127.0.0.1:10248", "127.0.0.1:10255", "127.0.0.1:6443"]
 
 
 class TestCommands:
