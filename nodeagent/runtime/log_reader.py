@@ -1,15 +1,18 @@
 """Reading a container's log: from where it is asked for, over rotations, and on as it grows."""
 
 import asyncio
+import functools
 import os
 import re
 import stat
 from collections.abc import AsyncGenerator, Callable
+from typing import TypeVar
 
 from nodeagent.api.pod_log_options import PodLogOptions
 
 BLOCK_BYTES = 64 * 1024
 POLL_SECONDS = 0.3
+T = TypeVar("T")
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _ROTATED = re.compile(r"\.\d{8}-\d{6}(-\d{6})?")
 
@@ -22,18 +25,18 @@ async def read_log(
     `path` is the current file, whose rotated forms lie beside it. Links are not followed.
     """
     printer = _Printer(options)
-    files = await asyncio.to_thread(_open_all, path)
+    files = await _in_thread(lambda: _open_all(path))
     try:
-        await asyncio.to_thread(_seek, files, options.tail_lines)
+        await _in_thread(lambda: _seek(files, options.tail_lines))
         for descriptor in files:
-            while block := await asyncio.to_thread(os.read, descriptor, BLOCK_BYTES):
+            while block := await _in_thread(functools.partial(os.read, descriptor, BLOCK_BYTES)):
                 if text := printer.take(block):
                     yield text
                 if printer.is_full:
                     return
         while options.follow:
             was_running = is_running()
-            block = await asyncio.to_thread(_more, files, path)
+            block = await _in_thread(lambda: _more(files, path))
             if text := printer.take(block):
                 yield text
             if printer.is_full or (not block and not was_running):
@@ -45,6 +48,16 @@ async def read_log(
     finally:
         for descriptor in files:
             os.close(descriptor)
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    """Wait for a thread even when cancelled: it works on descriptors that are closed afterwards."""
+    task = asyncio.ensure_future(asyncio.to_thread(function))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 class _Printer:
@@ -149,18 +162,44 @@ def _seek_back(descriptor: int, end: int, lines: int) -> int:
 
 
 def _more(files: list[int], path: str) -> bytes:
-    """Return what has come since; a file that was rotated away is read to its end first."""
-    if files and (block := os.read(files[-1], BLOCK_BYTES)):
+    """Return what has come since; of a file that was rotated away everything, then the next one's.
+
+    Only the file that is read stays open: the space of one that is removed meanwhile may be wanted.
+    """
+    while len(files) > 1:
+        os.close(files.pop(0))
+    if files and (block := os.read(files[0], BLOCK_BYTES)):
         return block
+    following = _next(files[0] if files else None, path)
+    if following is None:
+        return b""
+    # What was written between the last look and the rotation.
+    if files and (block := os.read(files[0], BLOCK_BYTES)):
+        os.close(following)
+        return block
+    files.append(following)
+    while len(files) > 1:
+        os.close(files.pop(0))
+    return os.read(following, BLOCK_BYTES)
+
+
+def _next(descriptor: int | None, path: str) -> int | None:
+    """Open the file that followed an open one: the oldest one left, when that is gone itself."""
     try:
-        now = os.stat(path, follow_symlinks=False)
+        current = os.stat(path, follow_symlinks=False)
     except OSError:
-        return b""
-    known = os.fstat(files[-1]) if files else None
-    if known is not None and (known.st_dev, known.st_ino) == (now.st_dev, now.st_ino):
-        return b""
-    descriptor = _open(path)
-    if descriptor is None:
-        return b""
-    files.append(descriptor)
-    return os.read(descriptor, BLOCK_BYTES)
+        return None
+    known = os.fstat(descriptor) if descriptor is not None else None
+    if known is not None and os.path.samestat(known, current):
+        return None
+    files = _open_all(path)
+    places = [
+        n for n, each in enumerate(files) if known is not None and os.path.samestat(os.fstat(each), known)
+    ]
+    chosen = files[places[0] + 1 :][:1] if places else files[:1]
+    if known is None:
+        chosen = files[-1:]
+    for each in files:
+        if each not in chosen:
+            os.close(each)
+    return chosen[0] if chosen else None

@@ -11,6 +11,7 @@ from aiohttp import web
 from nodeagent.cgroup.layout import CgroupLayout
 from nodeagent.clock import Clock
 from nodeagent.server.snapshot import Parts, snapshot
+from nodeagent.server.streams import write_in_time
 from nodeagent.server.view import DecisionQuery, ServerView
 from nodeagent.stats.live_tree import LiveCgroup, read_machine, read_tree, with_rates
 
@@ -91,13 +92,13 @@ class Dashboard:
         try:
             response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
             await response.prepare(request)
-            await response.write(b"retry: 1000\n\n")
+            await write_in_time(request, response, b"retry: 1000\n\n")
             with suppress(TimeoutError):
                 async with asyncio.timeout(STREAM_SECONDS):
                     seen = 0
                     while True:
                         seen, body = await self._feed.after(seen)
-                        await response.write(b"data: " + body + b"\n\n")
+                        await write_in_time(request, response, b"data: " + body + b"\n\n")
             await response.write_eof()
             return response
         finally:

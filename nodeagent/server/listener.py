@@ -47,6 +47,8 @@ class Listener:
             max_line_size=_LINE_BYTES,
             max_field_size=_LINE_BYTES,
             shutdown_timeout=CLOSE_SECONDS,
+            # Who follows a log or a watch and goes away must not be served on.
+            handler_cancellation=True,
         )
         self._server: asyncio.Server | None = None
 
@@ -87,7 +89,9 @@ class Listener:
         assert server is not None, "the runner is set up before the socket is opened"
         connection = server()
         loop = asyncio.get_running_loop()
-        seconds = self._first_request_seconds if len(server.connections) < self._max_connections else 0
+        # The server itself counts those only whose TLS handshake is over.
+        count = len({*server.connections, *self._silent})
+        seconds = self._first_request_seconds if count < self._max_connections else 0
         self._silent[connection] = loop.call_later(seconds, self._give_up, connection)
         return connection
 

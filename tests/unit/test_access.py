@@ -13,13 +13,15 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
+from cryptography import x509
 
 from nodeagent.__main__ import main
 from nodeagent.clock import SystemClock
 from nodeagent.cluster.cluster import Cluster
 from nodeagent.server.access import authority
-from nodeagent.server.access.tls import ADMINS, READERS, TlsServer, certificate_holder
+from nodeagent.server.access.tls import ADMINS, READERS, TlsServer, certificate_holder, server_context
 from nodeagent.server.api.app import create_api_app
+from nodeagent.server.listener import Listener
 from nodeagent.store import Store
 
 NOW = datetime.now(UTC)
@@ -168,3 +170,41 @@ async def test_kubectl_gets_through_with_it(tmp_path: Path, capsys: pytest.Captu
     assert "may not see them" in secrets.stderr
     await server.close()
     store.close()
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "server.crt", "server.key"])
+def test_files_of_another_pair_are_made_again(tmp_path: Path, name: str) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    authority.ensure(own, ["127.0.0.1"], NOW)
+    authority.ensure(other, ["127.0.0.1"], NOW)
+    shutil.copy(other / name, own / name)
+    authority.ensure(own, ["127.0.0.1"], NOW)
+    ssl.create_default_context().load_cert_chain(own / "server.crt", own / "server.key")
+    issuer = x509.load_pem_x509_certificate((own / "ca.crt").read_bytes())
+    served = x509.load_pem_x509_certificate((own / "server.crt").read_bytes())
+    served.verify_directly_issued_by(issuer)
+
+
+async def test_connections_are_bounded_over_tls_too(tmp_path: Path) -> None:
+    app = web.Application()
+    app.router.add_get("/", whoami)
+    authority.ensure(tmp_path / "pki", ["127.0.0.1"], NOW)
+    listener = Listener(app, max_connections=2)
+    await listener.start("127.0.0.1", 0, "apiPort", tls=server_context(tmp_path / "pki"))
+    host, port = listener.addresses[0]
+    trusted = ssl.create_default_context(cafile=tmp_path / "pki" / "ca.crt")
+
+    async def answered() -> tuple[bool, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(host, port, ssl=trusted)
+        try:
+            writer.write(b"GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
+            line = await asyncio.wait_for(reader.readline(), 5)
+        except OSError:
+            line = b""
+        return line == b"HTTP/1.1 200 OK\r\n", writer
+
+    found = await asyncio.gather(*(answered() for _ in range(10)))
+    assert sum(was_answered for was_answered, _ in found) == 2
+    for _, writer in found:
+        writer.close()
+    await listener.close()

@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from nodeagent.api.pod_log_options import InvalidLogOptions, PodLogOptions, parse_log_options
 from nodeagent.clock import SystemClock
@@ -13,10 +15,14 @@ from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.errors import ApiError
 from nodeagent.cluster.kinds import POD
 from nodeagent.pods.containers import ContainerRecords
-from nodeagent.pods.logs import find_log
+from nodeagent.pods.logs import ContainerLog, find_log
 from nodeagent.runtime.log_reader import BLOCK_BYTES, read_log
 from nodeagent.runtime.spec import ContainerRecord, ContainerSpec
+from nodeagent.server.api.app import create_api_app
 from nodeagent.server.api.logs import LogEndpoint
+from nodeagent.server.api.who import Role, User
+from nodeagent.server.listener import Listener
+from nodeagent.server.streams import write_in_time
 from nodeagent.store import Store
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -159,7 +165,7 @@ def test_the_latest_attempt_is_meant_and_the_one_before_it_on_request(tmp_path: 
 
 class Request:
     def __init__(self, **query: str) -> None:
-        self.path, self.query = "/api/v1/namespaces/default/pods/web/log", query
+        self.method, self.path, self.query = "GET", "/api/v1/namespaces/default/pods/web/log", query
 
 
 @pytest.mark.parametrize(
@@ -190,3 +196,88 @@ async def test_what_cannot_be_shown_is_said_in_kubelets_words(
     assert caught.value.code == 400
     assert message in caught.value.message
     store.close()
+
+
+def opened(directory: Path) -> list[str]:
+    """What this process has open below a directory."""
+    links = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            links.append(str(each.readlink()))
+    return [link for link in links if link.startswith(str(directory))]
+
+
+async def test_rotations_between_two_looks_lose_no_line_and_hold_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_text(line(0, "zero"))
+    running = [True]
+    pieces = read_log(str(path), PodLogOptions(follow=True), lambda: running[0])
+    seen = [await anext(pieces)]
+    for second in range(1, 7):
+        with path.open("a") as file:
+            file.write(line(second, f"end {second}"))
+        path.rename(tmp_path / f"0.log.20260301-12000{second}")
+        path.write_text(line(second, f"begin {second}"))
+        if second % 2 == 0:
+            while not seen[-1].endswith(f"begin {second}\n".encode()):
+                seen.append(await anext(pieces))
+            (tmp_path / f"0.log.20260301-12000{second - 1}").unlink()
+            assert opened(tmp_path) == [str(path)]
+    running[0] = False
+    seen += [piece async for piece in pieces]
+    expected = ["zero", *(f"{word} {second}" for second in range(1, 7) for word in ("end", "begin"))]
+    assert b"".join(seen).decode().splitlines() == expected
+
+
+async def test_who_stops_following_a_silent_container_is_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_text(line(0, "hello"))
+    store = Store(tmp_path / "nodeagent.db")
+    cluster = Cluster(store.resources, SystemClock())
+    cluster.begin()
+    spec = {"containers": [{"name": "main", "image": "x"}]}
+    cluster.create(POD, "default", {"metadata": {"name": "web"}, "spec": spec})
+    found = ContainerLog(str(path), lambda: True)
+    endpoint = LogEndpoint(cluster, lambda uid, container, previous: found, SystemClock().now)
+    app = create_api_app(
+        cluster,
+        lambda request: User("root", Role.ADMIN),
+        SystemClock().now,
+        {("pods", "log"): endpoint.answer},
+    )
+    listener = await Listener(app).start("127.0.0.1", 0, "apiPort")
+    host, port = listener.addresses[0]
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(b"GET /api/v1/namespaces/default/pods/web/log?follow=true HTTP/1.1\r\nHost: n\r\n\r\n")
+        await reader.readuntil(b"hello\n")
+        writer.close()
+    async with asyncio.timeout(10):
+        while str(path) in opened(tmp_path):  # noqa: ASYNC110 - descriptors cannot wake us
+            await asyncio.sleep(0.05)
+    await listener.close()
+    store.close()
+
+
+async def test_who_takes_nothing_is_cut_off() -> None:
+    ended = asyncio.Event()
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await write_in_time(request, response, bytes(1 << 20), seconds=0.2)
+        finally:
+            ended.set()
+
+    app = web.Application()
+    app.router.add_get("/", endless)
+    listener = await Listener(app).start("127.0.0.1", 0, "apiPort")
+    host, port = listener.addresses[0]
+    _, writer = await asyncio.open_connection(host, port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: n\r\n\r\n")
+    async with asyncio.timeout(10):
+        await ended.wait()
+    writer.close()
+    await listener.close()

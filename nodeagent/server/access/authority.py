@@ -30,7 +30,7 @@ def ensure(directory: Path, addresses: Sequence[str], now: datetime.datetime) ->
     """Make the authority and the server's certificate, unless they are there and good for long enough."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     key, certificate = _authority(directory, now)
-    if not _is_good(directory / SERVER_CERTIFICATE, certificate, addresses, now):
+    if not _is_good(directory, certificate, addresses, now):
         own = ec.generate_private_key(ec.SECP256R1())
         names = [_general_name(each) for each in addresses]
         usage = ExtendedKeyUsageOID.SERVER_AUTH
@@ -56,7 +56,8 @@ def _authority(
         key = serialization.load_pem_private_key((directory / CA_KEY).read_bytes(), None)
         certificate = x509.load_pem_x509_certificate((directory / CA_CERTIFICATE).read_bytes())
         left = certificate.not_valid_after_utc - now
-        if isinstance(key, ec.EllipticCurvePrivateKey) and left > LEAF_DAYS * _DAY:
+        is_good = key.public_key() == certificate.public_key() and left > LEAF_DAYS * _DAY
+        if isinstance(key, ec.EllipticCurvePrivateKey) and is_good:
             return key, certificate
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name("nodeagent-ca", "nodeagent")
@@ -107,9 +108,15 @@ def _leaf(
     return builder.sign(issuer_key, hashes.SHA256())
 
 
-def _is_good(path: Path, issuer: x509.Certificate, addresses: Sequence[str], now: datetime.datetime) -> bool:
-    with contextlib.suppress(FileNotFoundError, ValueError, InvalidSignature, x509.ExtensionNotFound):
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+def _is_good(
+    directory: Path, issuer: x509.Certificate, addresses: Sequence[str], now: datetime.datetime
+) -> bool:
+    faults = (FileNotFoundError, ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound)
+    with contextlib.suppress(*faults):
+        certificate = x509.load_pem_x509_certificate((directory / SERVER_CERTIFICATE).read_bytes())
+        key = serialization.load_pem_private_key((directory / SERVER_KEY).read_bytes(), None)
+        if key.public_key() != certificate.public_key():
+            return False
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         certificate.verify_directly_issued_by(issuer)
         has_names = {_general_name(each) for each in addresses} <= set(names)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LARGEST_BODY_BYTES = 3 << 20
 
 ANSWER_SECONDS = 60
-# Beside watches, which have a bound of their own.
+# Beside watches and logs that are followed, which have bounds of their own.
 MOST_IN_FLIGHT = 200
 _TRUE = ("1", "true", "True")
 _IN_TIME = answered_within(ANSWER_SECONDS)
@@ -75,12 +75,12 @@ class _Objects:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if self._in_flight >= MOST_IN_FLIGHT:
             raise ApiError(429, "TooManyRequests", "too many requests at once: please try again later")
-        is_watch = request.query.get("watch") in _TRUE
-        self._in_flight += not is_watch
+        is_long = _is_long(request)
+        self._in_flight += not is_long
         try:
             return await self._dispatch(request)
         finally:
-            self._in_flight -= not is_watch
+            self._in_flight -= not is_long
 
     async def _dispatch(self, request: web.Request) -> web.StreamResponse:
         address = address_of(request, self._cluster.kinds)
@@ -110,9 +110,13 @@ class _Objects:
 @web.middleware
 async def _answered_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Cut off who takes too long over anything but a watch or a log that is followed."""
-    if any(request.query.get(name) in _TRUE for name in ("watch", "follow")):
-        return await handler(request)
-    return await _IN_TIME(request, handler)
+    return await (handler(request) if _is_long(request) else _IN_TIME(request, handler))
+
+
+def _is_long(request: web.Request) -> bool:
+    """Say whether the answer goes on for as long as the client likes."""
+    follows = request.path.endswith("/log") and request.query.get("follow") in _TRUE
+    return request.method == "GET" and (follows or request.query.get("watch") in _TRUE)
 
 
 async def _healthy(request: web.Request) -> web.StreamResponse:

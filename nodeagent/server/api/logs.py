@@ -9,13 +9,17 @@ from aiohttp import web
 from nodeagent.api.pod_log_options import InvalidLogOptions, PodLogOptions, parse_log_options
 from nodeagent.cluster.cluster import Cluster
 from nodeagent.cluster.codec import Json
-from nodeagent.cluster.errors import bad_request
+from nodeagent.cluster.errors import ApiError, bad_request
 from nodeagent.cluster.kinds import POD
 from nodeagent.pods.logs import ContainerLog
 from nodeagent.runtime.log_reader import read_log
+from nodeagent.server.streams import write_in_time
 
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
+
+# Beside the requests in flight: followers stay for as long as they like.
+MOST_FOLLOWERS = 100
 
 FindLog = Callable[[str, str, bool], ContainerLog | None]
 """By pod UID and container; True means the attempt before the last one."""
@@ -28,6 +32,7 @@ class LogEndpoint:
         self._cluster = cluster
         self._find = find
         self._now = now
+        self._followers = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer GET .../namespaces/NAMESPACE/pods/NAME/log."""
@@ -41,13 +46,26 @@ class LogEndpoint:
         found = self._find(pod["metadata"]["uid"], container, options.previous)
         if found is None:
             raise bad_request(_nothing_yet(pod, container, options))
-        response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
-        await response.prepare(request)
-        async with aclosing(read_log(found.path, options, found.is_running)) as pieces:
-            async for piece in pieces:
-                await response.write(piece)
-        await response.write_eof()
-        return response
+        if not options.follow:
+            return await _written(request, found, options)
+        if self._followers >= MOST_FOLLOWERS:
+            message = f"{MOST_FOLLOWERS} logs are followed already: try again later, or without following"
+            raise ApiError(429, "TooManyRequests", message)
+        self._followers += 1
+        try:
+            return await _written(request, found, options)
+        finally:
+            self._followers -= 1
+
+
+async def _written(request: web.Request, log: ContainerLog, options: PodLogOptions) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
+    await response.prepare(request)
+    async with aclosing(read_log(log.path, options, log.is_running)) as pieces:
+        async for piece in pieces:
+            await write_in_time(request, response, piece)
+    await response.write_eof()
+    return response
 
 
 def _container(pod: Json, options: PodLogOptions) -> str:

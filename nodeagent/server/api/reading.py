@@ -20,6 +20,7 @@ from nodeagent.server.api.addresses import Address
 from nodeagent.server.api.answers import answer, as_table
 from nodeagent.server.api.scale import SCALE, scale_of
 from nodeagent.server.api.tables import table
+from nodeagent.server.streams import write_in_time
 from nodeagent.store import Change
 
 # A hundred objects take a millisecond or two to write.
@@ -108,7 +109,7 @@ class Reading:
         except TimeoutError:
             pass
         except ApiError as error:
-            await _send(response, "ERROR", error.status())
+            await _send(request, response, "ERROR", error.status())
         finally:
             self._watches -= 1
         await response.write_eof()
@@ -121,7 +122,7 @@ class Reading:
             version = self._cluster.version
             for plain in self._cluster.list(address.kind, address.namespace):
                 if view.shows(plain):
-                    await _send(response, "ADDED", view.rendered(plain, self._now()))
+                    await _send(request, response, "ADDED", view.rendered(plain, self._now()))
         bookmarks = request.query.get("allowWatchBookmarks") in _TRUE
         changes = self._cluster.watch(address.kind, version, address.namespace)
         upcoming = asyncio.ensure_future(anext(changes))
@@ -131,10 +132,10 @@ class Reading:
                 if done:
                     event = _event(upcoming.result(), view)
                     if event is not None:
-                        await _send(response, event[0], view.rendered(event[1], self._now()))
+                        await _send(request, response, event[0], view.rendered(event[1], self._now()))
                     upcoming = asyncio.ensure_future(anext(changes))
                 elif bookmarks:
-                    await _send(response, "BOOKMARK", _bookmark(address.kind, self._cluster.version))
+                    await _send(request, response, "BOOKMARK", _bookmark(address.kind, self._cluster.version))
         finally:
             upcoming.cancel()
             await asyncio.gather(upcoming, return_exceptions=True)
@@ -160,8 +161,8 @@ def _bookmark(kind: Kind, version: int) -> Json:
     return {**head, "metadata": {"resourceVersion": str(version), "creationTimestamp": None}}
 
 
-async def _send(response: web.StreamResponse, kind: str, plain: Json) -> None:
-    await response.write(msgspec.json.encode({"type": kind, "object": plain}) + b"\n")
+async def _send(request: web.Request, response: web.StreamResponse, kind: str, plain: Json) -> None:
+    await write_in_time(request, response, msgspec.json.encode({"type": kind, "object": plain}) + b"\n")
 
 
 async def _write_list(
@@ -170,12 +171,12 @@ async def _write_list(
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(request)
     head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
-    await response.write(msgspec.json.encode(head)[:-1] + b',"items":[')
+    await write_in_time(request, response, msgspec.json.encode(head)[:-1] + b',"items":[')
     for start in range(0, len(bodies), BATCH):
         batch = b",".join(bodies[start : start + BATCH])
-        await response.write(b"," + batch if start else batch)
+        await write_in_time(request, response, b"," + batch if start else batch)
         await asyncio.sleep(0)
-    await response.write(b"]}")
+    await write_in_time(request, response, b"]}")
     await response.write_eof()
     return response
 

@@ -31,7 +31,12 @@ class UnixListener:
     def __init__(self, app: web.Application, path: Path = SOCKET) -> None:
         self._path = path
         self._runner = web.AppRunner(
-            app, access_log=None, keepalive_timeout=IDLE_SECONDS, shutdown_timeout=CLOSE_SECONDS
+            app,
+            access_log=None,
+            keepalive_timeout=IDLE_SECONDS,
+            shutdown_timeout=CLOSE_SECONDS,
+            # Who follows a log or a watch and goes away must not be served on.
+            handler_cancellation=True,
         )
 
     async def start(self) -> Self:
