@@ -1,17 +1,71 @@
-"""What a pod asks for that this node does not do yet: refused where ignoring it could do harm, else said."""
+"""What a pod asks for that this node does not do yet: refused where ignoring it could do harm, else said.
+
+The tables hold every field of a pod's spec, so that none is dropped without anybody having thought of it.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nodeagent.api.pod import Container, Pod
+from nodeagent.api.base import ApiObject
+from nodeagent.api.container import AppArmorProfile, SeccompProfile
+from nodeagent.api.pod import Container, Pod, PodSecurityContext, PodSpec, SecurityContext
 
 REASON = "UnsupportedPod"
-# Without these a container would run on other data, or with other rights, than its author relies on.
-_REFUSED_OF_CONTAINER = ("volume_mounts", "volume_devices", "env_from")
-_REFUSED_OF_SECURITY = ("capabilities", "se_linux_options", "app_armor_profile", "proc_mount")
-_REFUSED_OF_POD_SECURITY = ("fs_group", "sysctls", "se_linux_options", "app_armor_profile")
-_REFUSED_OF_POD = ("volumes", "host_aliases", "dns_config", "resource_claims", "share_process_namespace")
-_IGNORED_OF_CONTAINER = ("liveness_probe", "readiness_probe", "startup_probe", "lifecycle", "resize_policy")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of one type, by what becomes of a pod that uses them."""
+
+    honoured: str
+    refused: str
+    """Without these a container would run on other data, or with other rights, than its author relies on."""
+    ignored: str
+    """Left out, and said in an event."""
+    meaningless: str
+    """Nothing here that they could change: no registry, no scheduler, no cluster DNS, no token, one node."""
+
+
+TREATMENT: dict[type[ApiObject], Fields] = {
+    PodSpec: Fields(
+        honoured="affinity containers ephemeral_containers host_ipc host_network host_pid hostname "
+        "hostname_override init_containers node_name node_selector os overhead preemption_policy priority "
+        "priority_class_name resources restart_policy scheduling_gates security_context "
+        "service_account_name termination_grace_period_seconds tolerations",
+        refused="dns_config host_aliases host_users resource_claims runtime_class_name "
+        "share_process_namespace volumes",
+        ignored="active_deadline_seconds readiness_gates set_hostname_as_fqdn subdomain",
+        meaningless="automount_service_account_token dns_policy enable_service_links image_pull_secrets "
+        "scheduler_name scheduling_group service_account topology_spread_constraints",
+    ),
+    Container: Fields(
+        honoured="args command env image name ports resources restart_policy security_context working_dir",
+        refused="env_from restart_policy_rules volume_devices volume_mounts",
+        ignored="lifecycle liveness_probe readiness_probe resize_policy startup_probe stdin stdin_once "
+        "termination_message_path termination_message_policy tty",
+        meaningless="image_pull_policy",
+    ),
+    PodSecurityContext: Fields(
+        honoured="run_as_group run_as_non_root run_as_user supplemental_groups",
+        refused="app_armor_profile fs_group se_linux_options seccomp_profile sysctls",
+        ignored="",
+        meaningless="fs_group_change_policy se_linux_change_policy supplemental_groups_policy "
+        "windows_options",
+    ),
+    SecurityContext: Fields(
+        honoured="allow_privilege_escalation privileged run_as_group run_as_non_root run_as_user",
+        refused="app_armor_profile capabilities proc_mount read_only_root_filesystem se_linux_options "
+        "seccomp_profile",
+        ignored="",
+        meaningless="windows_options",
+    ),
+}
+# What these say when they say nothing: the API's own defaults.
+_DEFAULTS = {
+    "termination_message_path": "/dev/termination-log",
+    "termination_message_policy": "File",
+    "proc_mount": "Default",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +78,33 @@ class Unsupported:
 
 def unsupported(pod: Pod) -> Unsupported:
     """Return the fields that the pod uses and this node does not honour."""
-    return Unsupported(tuple(_refused(pod)), tuple(_ignored(pod)))
+    refused, ignored = list[str](), list[str]()
+    for path, part in _parts(pod):
+        fields = TREATMENT[type(part)]
+        refused += _used(part, fields.refused, path)
+        ignored += _used(part, fields.ignored, path)
+    refused += _mapped_ports(pod)
+    return Unsupported(tuple(refused), tuple(ignored))
 
 
-def _refused(pod: Pod) -> Iterator[str]:
-    spec = pod.spec
-    yield from _used(spec, _REFUSED_OF_POD, "spec")
-    if spec.security_context is not None:
-        yield from _used(spec.security_context, _REFUSED_OF_POD_SECURITY, "spec.securityContext")
+def _parts(pod: Pod) -> Iterator[tuple[str, ApiObject]]:
+    yield "spec", pod.spec
+    if pod.spec.security_context is not None:
+        yield "spec.securityContext", pod.spec.security_context
     for path, container in _containers(pod):
-        yield from _used(container, _REFUSED_OF_CONTAINER, path)
-        security = container.security_context
-        if security is not None:
-            yield from _used(security, _REFUSED_OF_SECURITY, f"{path}.securityContext")
-            if security.read_only_root_filesystem:
-                yield f"{path}.securityContext.readOnlyRootFilesystem"
+        yield path, container
+        if container.security_context is not None:
+            yield f"{path}.securityContext", container.security_context
+
+
+def _mapped_ports(pod: Pod) -> Iterator[str]:
+    """A pod that shares the host's ports has none to map."""
+    for path, container in _containers(pod):
         yield from (
             f"{path}.ports[{number}].hostPort"
             for number, port in enumerate(container.ports)
-            if port.host_port and not spec.host_network and port.host_port != port.container_port
+            if port.host_port and not pod.spec.host_network and port.host_port != port.container_port
         )
-
-
-def _ignored(pod: Pod) -> Iterator[str]:
-    for path, container in _containers(pod):
-        yield from _used(container, _IGNORED_OF_CONTAINER, path)
-    yield from _used(pod.spec, ("readiness_gates", "active_deadline_seconds"), "spec")
 
 
 def _containers(pod: Pod) -> Iterator[tuple[str, Container]]:
@@ -59,8 +114,17 @@ def _containers(pod: Pod) -> Iterator[tuple[str, Container]]:
         yield f"spec.containers[{number}]", container
 
 
-def _used(part: object, attributes: tuple[str, ...], path: str) -> Iterator[str]:
-    names: dict[str, str] = dict(
-        zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True)  # type: ignore[attr-defined]
-    )
-    return (f"{path}.{names[name]}" for name in attributes if getattr(part, name))
+def _used(part: ApiObject, attributes: str, path: str) -> Iterator[str]:
+    spelling = dict(zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True))
+    for name in attributes.split():
+        if _asks(name, getattr(part, name)):
+            yield f"{path}.{spelling[name]}"
+
+
+def _asks(name: str, value: object) -> bool:
+    """Say whether a field asks for anything that would not be so without it."""
+    if name == "host_users":
+        return value is False
+    if isinstance(value, AppArmorProfile | SeccompProfile):
+        return value.type != "Unconfined"
+    return bool(value) and value != _DEFAULTS.get(name)

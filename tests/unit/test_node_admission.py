@@ -1,12 +1,15 @@
 """What a pod meets on its way onto the node: policy first, then pressure, room and the resource managers."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from nodeagent.admission.chain import Policies
-from nodeagent.api.container import ResourceRequirements, SecurityContext
+from nodeagent.api.base import ApiObject
+from nodeagent.api.container import ResourceRequirements, SeccompProfile, SecurityContext
+from nodeagent.api.defaults import default_pod
 from nodeagent.api.meta import ObjectMeta
 from nodeagent.api.pod import Container, Pod, PodSpec, Probe, TCPSocketAction
 from nodeagent.api.policy import LimitRange, LimitRangeItem, LimitRangeSpec, ResourceQuota, ResourceQuotaSpec
@@ -19,7 +22,7 @@ from nodeagent.pods.admission import NodeAdmission
 from nodeagent.pods.decisions import AdmissionRecord
 from nodeagent.pods.preemptor import Room
 from nodeagent.pods.services import Refusal
-from nodeagent.pods.unsupported import Unsupported, unsupported
+from nodeagent.pods.unsupported import TREATMENT, Unsupported, unsupported
 from nodeagent.resources.managers import ManagerSettings, ResourceManagers
 from nodeagent.scheduling.fit import NodeView
 
@@ -130,3 +133,47 @@ def test_what_the_node_cannot_do_is_refused_by_field_or_said(node: Node) -> None
     assert "spec.containers[0].securityContext.readOnlyRootFilesystem" in refusal.message
     assert unsupported(asking).ignored == ("spec.containers[0].livenessProbe",)
     assert unsupported(pod("b")) == Unsupported()
+
+
+@pytest.mark.parametrize("kind", TREATMENT, ids=lambda kind: kind.__name__)
+def test_no_field_of_a_pod_is_dropped_unsaid(kind: type[ApiObject]) -> None:
+    fields = TREATMENT[kind]
+    listed = " ".join((fields.honoured, fields.refused, fields.ignored, fields.meaningless)).split()
+    assert sorted(listed) == sorted(kind.__struct_fields__)
+
+
+def test_the_readme_names_what_is_refused_and_what_is_left_out() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    rows = {
+        line.split("|")[1].strip(): line for line in readme.splitlines() if line.startswith("| pod fields")
+    }
+    for kind, fields in TREATMENT.items():
+        spelling = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+        for row, names in (("pod fields, refused", fields.refused), ("pod fields, left out", fields.ignored)):
+            for name in names.split():
+                assert f"`{spelling[name]}`" in rows[row]
+
+
+@pytest.mark.parametrize(
+    ("security", "refused"),
+    [
+        (SecurityContext(seccomp_profile=SeccompProfile(type="RuntimeDefault")), ["seccompProfile"]),
+        (SecurityContext(seccomp_profile=SeccompProfile(type="Unconfined")), []),
+        (SecurityContext(proc_mount="Default", privileged=True, run_as_user=5), []),
+        (SecurityContext(proc_mount="Unmasked"), ["procMount"]),
+    ],
+)
+def test_only_what_differs_from_what_is_done_is_refused(
+    security: SecurityContext, refused: list[str]
+) -> None:
+    plain = pod("a")
+    container = structs.replace(plain.spec.containers[0], security_context=security)
+    asking = structs.replace(plain, spec=structs.replace(plain.spec, containers=(container,)))
+    assert [path.rpartition(".")[2] for path in unsupported(asking).refused] == refused
+
+
+def test_user_namespaces_are_refused_and_defaults_ask_for_nothing() -> None:
+    plain = pod("a")
+    assert unsupported(default_pod(plain)) == Unsupported()
+    own_users = structs.replace(plain, spec=structs.replace(plain.spec, host_users=False))
+    assert unsupported(own_users).refused == ("spec.hostUsers",)
