@@ -308,7 +308,7 @@ class Agent:
             cgroups=self._cgroups,
             store=self._store,
             events=self._events,
-            launch=launch_settings(self._config, self._node.facts.address),
+            launch=launch_settings(self._config, self._node.facts.address, self._machine.amounts.allocatable),
             memory_capacity_bytes=self._machine.info.memory_bytes,
             longest_backoff_seconds=parse_duration(kubelet.crash_loop_back_off.max_container_restart_period),
             admit=self._admit,

@@ -3,15 +3,17 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodeagent.api.pod import Container, EnvVar, Pod
-from nodeagent.api.quantity import Quantity
+from nodeagent.api.quantity import ZERO, Quantity, ResourceList
+from nodeagent.api.volumes import ResourceFieldSelector
 from nodeagent.config import Config
 from nodeagent.resources.device_manager import Device
 from nodeagent.runtime.spec import ContainerSpec, Mount
 
+_COUNTED = ("cpu", "memory", "ephemeral-storage")
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 
 
@@ -28,10 +30,12 @@ class LaunchSettings:
     log_directory: Path
     log_max_bytes: int
     log_max_files: int
+    allocatable: ResourceList = field(default_factory=dict)
+    """What a container without a limit is told that it may use."""
 
 
-def launch_settings(config: Config, host_ip: str) -> LaunchSettings:
-    """Return what the configuration says of containers."""
+def launch_settings(config: Config, host_ip: str, allocatable: ResourceList) -> LaunchSettings:
+    """Return what the configuration and the node say of containers."""
     kubelet = config.kubelet
     return LaunchSettings(
         node_name=config.agent.node_name,
@@ -39,6 +43,7 @@ def launch_settings(config: Config, host_ip: str) -> LaunchSettings:
         log_directory=Path(kubelet.pod_logs_dir),
         log_max_bytes=Quantity.parse(kubelet.container_log_max_size).value(),
         log_max_files=kubelet.container_log_max_files,
+        allocatable=allocatable,
     )
 
 
@@ -76,7 +81,7 @@ def environment(
         if variable.value_from is None:
             result[variable.name] = expand(variable.value or "", result)
         else:
-            result[variable.name] = _field_value(variable, pod, settings)
+            result[variable.name] = _source_value(variable, container, pod, settings)
     return result
 
 
@@ -114,6 +119,7 @@ def container_spec(
         env=variables,
         working_dir=container.working_dir or "/",
         root_directory=root_directory,
+        hostname=pod.spec.hostname_override or pod.spec.hostname or "",
         mounts=_device_mounts(devices, has_own_root=root_directory is not None),
         user_id=user_id,
         group_id=group_id,
@@ -163,9 +169,41 @@ def _identity(container: Container, pod: Pod) -> tuple[int, int]:
     return user_id or 0, group_id or 0
 
 
-def _field_value(variable: EnvVar, pod: Pod, settings: LaunchSettings) -> str:
+def _source_value(variable: EnvVar, container: Container, pod: Pod, settings: LaunchSettings) -> str:
     source = variable.value_from
-    field = source.field_ref.field_path if source is not None and source.field_ref is not None else None
+    assert source is not None
+    if source.resource_field_ref is not None:
+        return _resource_value(variable.name, source.resource_field_ref, container, pod, settings)
+    return _field_value(variable.name, source.field_ref.field_path if source.field_ref else "", pod, settings)
+
+
+def _resource_value(
+    variable: str, reference: ResourceFieldSelector, own: Container, pod: Pod, settings: LaunchSettings
+) -> str:
+    """Count a limit or request in divisors, rounded up; a missing limit is what the node has to give."""
+    everybody = (own, *pod.spec.init_containers, *pod.spec.containers)
+    name = reference.container_name or own.name
+    container = next((each for each in everybody if each.name == name), None)
+    if container is None:
+        raise LaunchError(f"environment variable {variable} asks for resources of {name}: no such container")
+    kind, _, resource = reference.resource.partition(".")
+    known = resource in _COUNTED or resource.startswith("hugepages-")
+    if kind not in ("limits", "requests") or not known:
+        expected = ", ".join(f"limits.{each}" for each in _COUNTED)
+        raise LaunchError(
+            f"environment variable {variable} asks for {reference.resource}: expected {expected}, "
+            "limits.hugepages-SIZE, or the same of requests"
+        )
+    amounts = container.resources.limits if kind == "limits" else container.resources.requests
+    default = settings.allocatable.get(resource, ZERO) if kind == "limits" else ZERO
+    divisor = reference.divisor if reference.divisor else Quantity.of(1)
+    found = amounts.get(resource, default)
+    if resource == "cpu":
+        return str(-(-found.milli_value() // divisor.milli_value()))
+    return str(-(-found.value() // divisor.value()))
+
+
+def _field_value(variable: str, path: str, pod: Pod, settings: LaunchSettings) -> str:
     meta = pod.metadata
     values = {
         "metadata.name": meta.name,
@@ -176,14 +214,14 @@ def _field_value(variable: EnvVar, pod: Pod, settings: LaunchSettings) -> str:
         "status.hostIP": settings.host_ip,
         "status.podIP": settings.host_ip,
     }
-    if field in values:
-        return values[field] or ""
-    keyed = re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", field or "")
+    if path in values:
+        return values[path] or ""
+    keyed = re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", path)
     if keyed:
         group = meta.labels if keyed[1] == "labels" else meta.annotations
         return group.get(keyed[2], "")
     known = ", ".join((*values, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
     raise LaunchError(
-        f"environment variable {variable.name} takes its value from "
-        f"{field or 'something other than a field of the pod'}: this node knows {known}"
+        f"environment variable {variable} takes its value from "
+        f"{path or 'something other than a field of the pod'}: this node knows {known}"
     )

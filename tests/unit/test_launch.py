@@ -5,21 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.api.container import SecurityContext
+from nodeagent.api.container import ResourceRequirements, SecurityContext
 from nodeagent.api.meta import ObjectMeta
 from nodeagent.api.pod import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec
+from nodeagent.api.quantity import Quantity
+from nodeagent.api.volumes import ResourceFieldSelector
 from nodeagent.pods.launch import LaunchError, LaunchSettings, container_id, container_spec, expand
 from nodeagent.resources.device_manager import Device, DeviceMount
 from nodeagent.runtime.spec import ContainerSpec, Mount
 
 SETTINGS = LaunchSettings(
-    node_name="n1", host_ip="10.0.0.9", log_directory=Path("/var/log/pods"), log_max_bytes=10, log_max_files=2
+    node_name="n1",
+    host_ip="10.0.0.9",
+    log_directory=Path("/var/log/pods"),
+    log_max_bytes=10,
+    log_max_files=2,
+    allocatable={"ephemeral-storage": Quantity.parse("2.5Gi")},
 )
 
 
-def order(container: Container, devices: Sequence[Device] = ()) -> ContainerSpec:
+def order(container: Container, devices: Sequence[Device] = (), pod: Pod | None = None) -> ContainerSpec:
     meta = ObjectMeta(name="web", namespace="prod", uid="u1", labels={"app": "shop"})
-    pod = Pod(metadata=meta, spec=PodSpec(containers=(container,)))
+    pod = pod or Pod(metadata=meta, spec=PodSpec(containers=(container,)))
     return container_spec(
         container,
         pod,
@@ -65,6 +72,42 @@ def test_fields_of_the_pod() -> None:
     )
     made = order(Container(name="c", command=("x",), env=variables))
     assert made.env == {"NAME": "web", "NODE": "n1", "IP": "10.0.0.9", "APP": "shop"}
+
+
+def resource(name: str, of: str, divisor: str = "0", container: str | None = None) -> EnvVar:
+    reference = ResourceFieldSelector(resource=of, divisor=Quantity.parse(divisor), container_name=container)
+    return EnvVar(name=name, value_from=EnvVarSource(resource_field_ref=reference))
+
+
+def test_resources_of_the_container_are_rounded_up_and_missing_limits_are_the_nodes() -> None:
+    limits = {"cpu": Quantity.parse("1500m"), "memory": Quantity.parse("100Mi")}
+    requests = {"cpu": Quantity.parse("250m")}
+    variables = (
+        resource("CPUS", "limits.cpu"),
+        resource("MILLI", "requests.cpu", "1m"),
+        resource("MIB", "limits.memory", "1Mi"),
+        resource("BYTES", "limits.memory"),
+        resource("DISK", "limits.ephemeral-storage", "1Gi"),
+        resource("NONE", "requests.memory", container="c"),
+    )
+    amounts = ResourceRequirements(limits=limits, requests=requests)
+    made = order(Container(name="c", command=("x",), env=variables, resources=amounts))
+    expected = {"CPUS": "2", "MILLI": "250", "MIB": "100", "BYTES": "104857600", "DISK": "3", "NONE": "0"}
+    assert made.env == expected
+
+
+@pytest.mark.parametrize(
+    "variable", [resource("X", "limits.gpu"), resource("X", "limits.cpu", "1", "nobody")]
+)
+def test_a_resource_that_cannot_be_told_is_named(variable: EnvVar) -> None:
+    with pytest.raises(LaunchError, match=r"limits\.gpu: expected limits\.cpu|of nobody: no such container"):
+        order(Container(name="c", command=("x",), env=(variable,)))
+
+
+def test_the_pods_own_host_name() -> None:
+    plain = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(hostname="shop"))
+    assert order(Container(name="c", command=("x",))).hostname == ""
+    assert order(Container(name="c", command=("x",)), pod=plain).hostname == "shop"
 
 
 def test_what_the_node_cannot_do_is_said() -> None:
