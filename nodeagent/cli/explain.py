@@ -1,4 +1,4 @@
-"""`nodeagent explain`: why a pod or the node is as it is, and why a pod was evicted, with the numbers."""
+"""`nodeagent explain`: why a pod, the node or a quota is as it is, and why a pod was evicted, by numbers."""
 
 import argparse
 from datetime import UTC, datetime
@@ -8,21 +8,22 @@ from nodeagent.cli.client import AgentClient
 from nodeagent.cli.common import CommandError, add_output_option, print_data
 from nodeagent.cli.get import add_server_options
 
-HELP = "explain a pod, the node or an eviction: what was decided, by which numbers"
+HELP = "explain a pod, the node, an eviction or an elastic quota: what was decided, by which numbers"
 EXAMPLES = """
   nodeagent explain pod/web                  its admission, its CPUs, which limit binds, restarts, evictions
   nodeagent explain pod/web -n shop -o json
   nodeagent explain node                     reservations, what is left, how far eviction is
   nodeagent explain eviction                 the latest one, and a list of those before
   nodeagent explain eviction 12              signal, threshold, rate, every candidate, time to dead
+  nodeagent explain quota/red                what the group may use, who lends and borrows, its pods
 
 The agent keeps its last 1,000 decisions, over restarts too.
 """
-_KINDS = ("pod", "node", "eviction")
+_KINDS = ("pod", "node", "eviction", "quota")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="pod/NAME|node|eviction")
+    parser.add_argument("what", metavar="pod/NAME|node|eviction|quota/NAME")
     parser.add_argument("which", nargs="?", metavar="ID", help="the eviction's number")
     parser.add_argument(
         "-n", "--namespace", default="default", help="the pod's namespace; default: %(default)s"
@@ -52,6 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         node = read_node(client, arguments.cgroup_root, arguments.proc_root)
         text, data = node_text(node, now), node_data(node)
+    elif kind == "quota":
+        from nodeagent.cli.explain_quota import quota_text, read_quota
+
+        quota = read_quota(client, name)
+        text, data = quota_text(quota), dict(quota)
     else:
         from nodeagent.cli.explain_eviction import evictions_data, evictions_text, read_evictions
 
@@ -71,9 +77,13 @@ def _target(what: str, which: str | None) -> tuple[str, str]:
         raise CommandError(f"explain {what} {which}: expected one name")
     name = name or which or ""
     if kind not in _KINDS:
-        raise CommandError(f"explain {what}: expected pod/NAME, node, or eviction with or without a number")
+        raise CommandError(
+            f"explain {what}: expected pod/NAME, node, quota/NAME, or eviction with or without a number"
+        )
     if kind == "pod" and not name:
         raise CommandError("explain pod: which one? 'nodeagent get pods' lists them")
+    if kind == "quota" and not name:
+        raise CommandError("explain quota: which one? 'nodeagent quota tree' lists them")
     return kind, name
 
 

@@ -341,7 +341,7 @@ def test_evictions_are_explained_one_by_one(station: Station, capsys: pytest.Cap
     ("words", "said"),
     [
         (["pod"], "which one?"),
-        (["service/web"], "expected pod/NAME, node, or eviction"),
+        (["service/web"], "expected pod/NAME, node, quota/NAME, or eviction"),
         (["eviction", "x"], "expected the number of an eviction"),
         (["pod/web", "db"], "expected one name"),
     ],

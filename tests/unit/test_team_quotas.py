@@ -155,3 +155,21 @@ class TestShown:
             assert main(["quota", "tree", "-o", "json", f"--server={server}"]) == 0
         shown = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
         assert shown["red"]["borrowed"] == {"cpu": "3"}
+
+    async def test_a_group_is_explained_in_sentences(
+        self, client: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = "/apis/v1/plugins/ElasticQuota/quotas?includePods=true"
+        with serving({path: await (await client.get(path)).json()}) as server:
+            assert main(["explain", "quota/red", f"--server={server}"]) == 0
+            text = capsys.readouterr().out
+            assert main(["explain", "quota/blue", f"--server={server}"]) == 0
+            lender = capsys.readouterr().out
+            assert main(["explain", "quota/green", f"--server={server}"]) == 1
+            refused = capsys.readouterr().err
+        assert "5 is guaranteed, 10 the most it may ever use" in text
+        assert "8 may be used now, 8 is asked for, 8 is used" in text
+        assert "3 is borrowed: others may call it back" in text
+        assert "teams/web: cpu 8, memory 1Gi" in text
+        assert "5 of what is guaranteed is lent to others until its pods ask for it" in lender
+        assert "quota/green: no such group; there are: " in refused and "blue" in refused
