@@ -64,6 +64,7 @@ from nodeagent.server.listener import Listener
 from nodeagent.server.servers import open_servers
 from nodeagent.service import ServiceManager
 from nodeagent.sources.manifests import ManifestReader
+from nodeagent.stats.summary import Summary
 from nodeagent.store import Store
 from nodeagent.view import AgentView
 
@@ -121,7 +122,7 @@ class Agent:
         facts = read_node_facts(config, amounts.capacity, amounts.allocatable, clock.now())
         self._node = OwnNode(facts, clock)
         self._policy = eviction_policy(config)
-        self._api = LocalApi(self._store, clock, facts.name, self._records)
+        self._api = LocalApi(self._store, clock, facts.name, self._records, self._summary)
         self._meter.begin(self._policy.effective_thresholds)
 
     async def start(self) -> None:
@@ -365,6 +366,10 @@ class Agent:
             self._node.resize(amounts.capacity, amounts.allocatable)
             report_displaced(self._managers.update_topology(topology), self._manager.pods(), self._events)
             self._tree_keeper.wake()
+
+    async def _summary(self) -> Summary:
+        pods = self._manager.active_pods()
+        return await asyncio.to_thread(self._usage.in_full, pods)
 
     def _admit(self, pod: Pod) -> Pod | Refusal:
         began = self._clock.monotonic()

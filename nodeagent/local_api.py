@@ -24,6 +24,7 @@ from nodeagent.pods.record import PodRecord
 from nodeagent.server.api.app import create_api_app
 from nodeagent.server.api.logs import LogEndpoint
 from nodeagent.server.api.unix import UnixListener, peer
+from nodeagent.server.api.usage import Summarise
 from nodeagent.server.api.who import Who
 from nodeagent.sources.cluster_pods import ClusterPods
 from nodeagent.sources.manifests import Manifests
@@ -35,11 +36,14 @@ logger = logging.getLogger(__name__)
 class LocalApi:
     """What the agent has to do with the API."""
 
-    def __init__(self, store: Store, clock: Clock, node_name: str, records: ContainerRecords) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, node_name: str, records: ContainerRecords, summarise: Summarise
+    ) -> None:
         self.cluster = Cluster(store.resources, clock)
         self.pods = ClusterPods(self.cluster, node_name)
         self._clock = clock
         self._records = records
+        self._summarise = summarise
         self._told: Node | None = None
 
     def begin(self, node: Node, pods: Iterable[Pod]) -> None:
@@ -71,7 +75,8 @@ class LocalApi:
             return find_log(self._records, pod_uid, container, previous=previous)
 
         logs = LogEndpoint(self.cluster, find, self._clock.now)
-        return create_api_app(self.cluster, who, self._clock.now, {("pods", "log"): logs.answer})
+        others = {("pods", "log"): logs.answer}
+        return create_api_app(self.cluster, who, self._clock.now, others, self._summarise)
 
     def tell_node(self, node: Node) -> None:
         """Show the Node if it has changed; its heartbeat alone is shown every five minutes."""

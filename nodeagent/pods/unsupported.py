@@ -28,11 +28,11 @@ class Fields:
 
 TREATMENT: dict[type[ApiObject], Fields] = {
     PodSpec: Fields(
-        honoured="affinity containers ephemeral_containers host_ipc host_network host_pid hostname "
+        honoured="affinity containers host_ipc host_network host_pid hostname "
         "hostname_override init_containers node_name node_selector os overhead preemption_policy priority "
         "priority_class_name resources restart_policy scheduling_gates security_context "
         "service_account_name termination_grace_period_seconds tolerations",
-        refused="dns_config host_aliases host_users resource_claims runtime_class_name "
+        refused="dns_config ephemeral_containers host_aliases host_users resource_claims runtime_class_name "
         "share_process_namespace volumes",
         ignored="active_deadline_seconds readiness_gates set_hostname_as_fqdn subdomain",
         meaningless="automount_service_account_token dns_policy enable_service_links image_pull_secrets "
@@ -83,7 +83,7 @@ def unsupported(pod: Pod) -> Unsupported:
         fields = TREATMENT[type(part)]
         refused += _used(part, fields.refused, path)
         ignored += _used(part, fields.ignored, path)
-    refused += _mapped_ports(pod)
+    refused += (*_mapped_ports(pod), *_privileged_in_a_root(pod))
     return Unsupported(tuple(refused), tuple(ignored))
 
 
@@ -105,6 +105,14 @@ def _mapped_ports(pod: Pod) -> Iterator[str]:
             for number, port in enumerate(container.ports)
             if port.host_port and not pod.spec.host_network and port.host_port != port.container_port
         )
+
+
+def _privileged_in_a_root(pod: Pod) -> Iterator[str]:
+    """Root on the host's own files is privileged; in a directory of its own it sees few devices."""
+    for path, container in _containers(pod):
+        security = container.security_context
+        if security is not None and security.privileged and (container.image or "").startswith("/"):
+            yield f"{path}.securityContext.privileged"
 
 
 def _containers(pod: Pod) -> Iterator[tuple[str, Container]]:

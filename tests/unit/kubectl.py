@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestServer
 from nodeagent.clock import SystemClock
 from nodeagent.cluster.cluster import Cluster
 from nodeagent.server.api.app import create_api_app
+from nodeagent.server.api.usage import Summarise
 from nodeagent.server.api.who import Role, User
 from nodeagent.store import Store
 
@@ -48,13 +49,15 @@ class Kubectl:
 
 
 @asynccontextmanager
-async def serving(directory: Path, role: Role = Role.ADMIN) -> AsyncIterator[Kubectl]:
+async def serving(
+    directory: Path, role: Role = Role.ADMIN, summarise: Summarise | None = None
+) -> AsyncIterator[Kubectl]:
     """Serve a new cluster on a port of 127.0.0.1 to everybody: only tests do."""
     store = Store(directory / "nodeagent.db")
     clock = SystemClock()
     cluster = Cluster(store.resources, clock)
     cluster.begin()
-    app = create_api_app(cluster, lambda request: User("test", role), clock.now)
+    app = create_api_app(cluster, lambda request: User("test", role), clock.now, summarise=summarise)
     async with TestServer(app, host="127.0.0.1") as server:
         yield Kubectl(str(server.make_url("")).rstrip("/"), directory, cluster, store)
     store.close()

@@ -25,8 +25,13 @@ from nodeagent.pods.services import Refusal, Services
 from nodeagent.server.api.app import create_api_app
 from nodeagent.server.api.unix import UnixListener, peer
 from nodeagent.sources.manifests import CONFIG_SOURCE, ManifestReader
+from nodeagent.stats.summary import NodeStats, Summary
 from nodeagent.store import Store
 from tests.unit.test_pod_worker import FakeClock, FakeHost, FakeObserver
+
+
+async def no_summary() -> Summary:
+    return Summary(node=NodeStats(), pods=())
 
 
 @dataclass
@@ -69,7 +74,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 def make_rig(store: Store, tmp_path: Path) -> Rig:
     clock = FakeClock()
     host = FakeHost(clock)
-    api = LocalApi(store, clock, "n1", ContainerRecords())
+    api = LocalApi(store, clock, "n1", ContainerRecords(), no_summary)
     refusal: list[Refusal | None] = [None]
     services = Services(
         clock=clock,

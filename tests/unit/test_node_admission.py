@@ -172,6 +172,14 @@ def test_only_what_differs_from_what_is_done_is_refused(
     assert [path.rpartition(".")[2] for path in unsupported(asking).refused] == refused
 
 
+def test_a_privileged_container_with_a_root_of_its_own_would_lack_devices() -> None:
+    plain = pod("a")
+    security = SecurityContext(privileged=True)
+    container = structs.replace(plain.spec.containers[0], security_context=security, image="/srv/root")
+    asking = structs.replace(plain, spec=structs.replace(plain.spec, containers=(container,)))
+    assert unsupported(asking).refused == ("spec.containers[0].securityContext.privileged",)
+
+
 def test_user_namespaces_are_refused_and_defaults_ask_for_nothing() -> None:
     plain = pod("a")
     assert unsupported(default_pod(plain)) == Unsupported()

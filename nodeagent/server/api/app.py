@@ -15,6 +15,7 @@ from nodeagent.server.api.discovery import Discovery
 from nodeagent.server.api.openapi import OpenApi
 from nodeagent.server.api.reading import Reading
 from nodeagent.server.api.scale import SCALE, is_scalable
+from nodeagent.server.api.usage import USAGE_KINDS, Summarise, UsageEndpoint
 from nodeagent.server.api.who import Role, User, Who
 from nodeagent.server.api.writing import Writing
 from nodeagent.server.app import answered_within
@@ -41,11 +42,17 @@ def create_api_app(
     who: Who,
     now: Callable[[], datetime],
     subresources: Mapping[Subresource, Handler] | None = None,
+    summarise: Summarise | None = None,
 ) -> web.Application:
-    """Make the application; `who` authenticates, and `subresources` answer what others know (pods/log)."""
+    """Make the application; `who` authenticates.
+
+    `subresources` answer what others know (pods/log), and `summarise` what is used just now.
+    """
     middlewares = [_answered_in_time, statuses, _authorized(who)]
     app = web.Application(middlewares=middlewares, client_max_size=LARGEST_BODY_BYTES)
-    Discovery(cluster.kinds).add_routes(app)
+    if summarise is not None:
+        UsageEndpoint(cluster, summarise).add_routes(app)
+    Discovery(cluster.kinds, USAGE_KINDS if summarise is not None else ()).add_routes(app)
     OpenApi(cluster.kinds).add_routes(app)
     for path in ("/healthz", "/livez", "/readyz"):
         app.router.add_get(path, _healthy)

@@ -1,6 +1,6 @@
 """What kinds there are, as clients discover them: the old lists, and the aggregated form (v2)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import msgspec
@@ -11,6 +11,7 @@ from nodeagent.cluster.kinds import POD, Kind, Kinds
 from nodeagent.server.api.addresses import no_such_path
 from nodeagent.server.api.answers import answer
 from nodeagent.server.api.scale import SCALE, is_scalable
+from nodeagent.server.api.usage import USAGE_KINDS
 
 KUBERNETES_VERSION = ("1", "36", "v1.36.2")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -27,8 +28,14 @@ POD_SUBRESOURCES = {
 class Discovery:
     """Answers below /api, /apis and /version."""
 
-    def __init__(self, kinds: Kinds) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: Kinds, read_only: Sequence[Kind] = ()) -> None:
+        self._stored = kinds
+        self._read_only = read_only
+
+    @property
+    def _kinds(self) -> Iterable[Kind]:
+        """Those that clients install come and go."""
+        return (*self._stored, *self._read_only)
 
     def add_routes(self, app: web.Application) -> None:
         app.router.add_get("/version", self._version)
@@ -103,7 +110,7 @@ def _aggregated_resource(kind: Kind) -> Json:
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.kind.lower(),
-        "verbs": VERBS,
+        "verbs": _verbs(kind),
         **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
         **({"categories": ["all"]} if _is_workload(kind) else {}),
         **({"subresources": subresources} if subresources else {}),
@@ -122,7 +129,7 @@ def _resource_list(kind: Kind) -> Iterator[Json]:
         "singularName": kind.kind.lower(),
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": VERBS,
+        "verbs": _verbs(kind),
         **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
         **({"categories": ["all"]} if _is_workload(kind) else {}),
     }
@@ -142,8 +149,14 @@ def _subresources(kind: Kind) -> Iterator[tuple[str, str, list[str]]]:
             yield name, of, verbs
 
 
+def _verbs(kind: Kind) -> list[str]:
+    return ["get", "list"] if kind in USAGE_KINDS else VERBS
+
+
 def _is_workload(kind: Kind) -> bool:
-    return kind.group in ("apps", "batch") or kind.plural in ("pods", "services", "replicationcontrollers")
+    if kind.group:
+        return kind.group in ("apps", "batch")
+    return kind.plural in ("pods", "services", "replicationcontrollers")
 
 
 def _by_group(kinds: Iterable[Kind]) -> Iterator[tuple[str, list[Kind]]]:
