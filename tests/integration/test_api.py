@@ -54,6 +54,10 @@ def test_a_pod_of_the_api_lives_and_goes(node: Node) -> None:
     assert shown["spec"]["nodeName"] == ask(node, "GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
     used = ask(node, "GET", "/api/v1/namespaces/default/resourcequotas/q")["status"]["used"]
     assert used == {"pods": "1", "requests.cpu": "100m"}
+    top = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
+    (usage,) = node.wait(lambda: ask(node, "GET", top)["items"], what="what the pod uses")
+    assert usage["metadata"]["name"] == "by-api"
+    assert usage["containers"][0]["usage"]["memory"].endswith("Ki")
     refused = ask(node, "POST", PODS, pod("more", container(requests={"cpu": "1"})))
     assert "exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=100m" in refused["message"]
     node.restart()
