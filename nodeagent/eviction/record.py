@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from nodeagent.api.pod import Pod
 from nodeagent.eviction.manager import Choice, Eviction, Policy
 from nodeagent.eviction.ranking import Candidate
 from nodeagent.eviction.signals import (
@@ -79,14 +80,21 @@ class EvictionRecord(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def record_of(eviction: Eviction, decided_at: datetime) -> EvictionRecord:
     """Begin the record of an eviction."""
-    meta = eviction.pod.metadata
+    message, grace_seconds = eviction.message.text, eviction.grace_seconds
+    return record_of_end(eviction.pod, eviction.cause.value, message, grace_seconds, decided_at)
+
+
+def record_of_end(
+    pod: Pod, cause: str, message: str, grace_seconds: float, decided_at: datetime
+) -> EvictionRecord:
+    """Begin the record of a pod that ends for other pods' sake, whatever the cause."""
     return EvictionRecord(
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        cause=eviction.cause.value,
-        message=eviction.message.text,
-        grace_seconds=eviction.grace_seconds,
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        cause=cause,
+        message=message,
+        grace_seconds=int(grace_seconds),
         decided_at=decided_at,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nodeagent.api.pod import Pod
 from nodeagent.api.qos import pod_priority
 from nodeagent.clock import Clock
-from nodeagent.eviction.record import EvictionRecord
+from nodeagent.eviction.record import record_of_end
 from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.manager import PodManager
@@ -128,27 +128,17 @@ class Preemptor:
         return before
 
     def _end(self, victim: Pod, pod: Pod) -> None:
-        meta, now, grace = victim.metadata, self._clock.now(), grace_seconds(victim)
+        now, grace = self._clock.now(), grace_seconds(victim)
         reason, message = REASON, f"Preempted by pod {pod.metadata.uid} on node {self._node().name}"
         if self._is_critical(pod):
             reason, message = critical.REASON, critical.MESSAGE
         self._events.pod(victim, reason, message, warning=True)
         failure = Failure(reason=reason, message=message, at=now, evicted=True, disruption=True)
-        self._manager.evict(meta.uid, failure, grace)
+        self._manager.evict(victim.metadata.uid, failure, grace)
         lacking = fit(pod, self._node(), self._manager.rivals_of(pod)).failures
         self._preempted(next((each.resource for each in lacking if isinstance(each, Comparison)), "quota"))
         why = f"{message} ({pod.metadata.namespace}/{pod.metadata.name}, priority {pod_priority(pod)})"
-        self._decisions.keep_eviction(
-            EvictionRecord(
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-                cause=CAUSE,
-                message=why,
-                grace_seconds=int(grace),
-                decided_at=now,
-            )
-        )
+        self._decisions.keep_eviction(record_of_end(victim, CAUSE, why, grace, now))
         self._decisions.save()
 
 

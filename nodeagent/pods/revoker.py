@@ -3,7 +3,7 @@
 from nodeagent.admission.elastic_quota import amounts
 from nodeagent.admission.elastic_quota.group import CountedPod
 from nodeagent.clock import Clock
-from nodeagent.eviction.record import EvictionRecord
+from nodeagent.eviction.record import record_of_end
 from nodeagent.pods.decisions import DecisionLog
 from nodeagent.pods.events import EventRecorder
 from nodeagent.pods.manager import PodManager
@@ -53,18 +53,7 @@ class Revoker:
         )
         seconds = grace_seconds(pod)
         failure = Failure(reason=REASON, message=message, at=now, evicted=True, disruption=True)
-        meta = pod.metadata
-        self._manager.evict(meta.uid, failure, seconds)
+        self._manager.evict(pod.metadata.uid, failure, seconds)
         self._events.pod(pod, REASON, message, warning=True)
-        self._decisions.keep_eviction(
-            EvictionRecord(
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-                cause=CAUSE,
-                message=message,
-                grace_seconds=int(seconds),
-                decided_at=now,
-            )
-        )
+        self._decisions.keep_eviction(record_of_end(pod, CAUSE, message, seconds, now))
         self._decisions.save()
