@@ -35,6 +35,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disruption: bool = False
     # Others are ending to make room for it.
     nominated: bool = False
+    # How long from `at` its processes may take to end.
+    grace_seconds: float = 0
 
 
 class PodRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

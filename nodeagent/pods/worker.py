@@ -116,7 +116,7 @@ class PodWorker:
         if grace_seconds <= 0:
             self._services.cgroups.kill(self.pod)
         self._stopping = _Stopping(grace_seconds, delete=self._stopping is not None and self._stopping.delete)
-        self._fail(failure)
+        self._fail(msgspec.structs.replace(failure, grace_seconds=grace_seconds))
         try:
             self._store()
         except StoreError as error:
@@ -195,7 +195,9 @@ class PodWorker:
             if self._released:
                 # Its processes are gone, and the runtime is about to say so.
                 return END_IS_NEWS_SECONDS
-            self._stopping = _Stopping(0, delete=False)
+            # An agent before this one began to end it.
+            spent = (self._services.clock.now() - failure.at).total_seconds()
+            self._stopping = _Stopping(max(failure.grace_seconds - spent, 0), delete=False)
             return 0
         await self._release()
         now = self._services.clock.now()

@@ -266,6 +266,7 @@ async def test_eviction_survives_the_agent(make: Callable[..., Bench]) -> None:
     bench = make()
     await bench.settle()
     bench.worker.evict(eviction(bench), 20)
+    bench.clock.advance(20)
     (stored,) = stored_records(bench.store)
     restarted = PodWorker(stored, bench.worker._services)
     await restarted.step()
@@ -340,3 +341,21 @@ async def test_crash_is_restarted_once_at_once_and_then_waits(make: Callable[...
     assert await bench.settle() == 10
     assert bench.host.started == ["c/0", "c/1"]
     assert bench.worker.pod.status.container_statuses[0].restart_count == 1
+
+
+async def test_a_pod_that_was_being_evicted_keeps_its_grace_when_the_agent_restarts(
+    make: Callable[..., Bench],
+) -> None:
+    bench = make(policy="Never")
+    await bench.settle()
+    bench.worker.evict(eviction(bench), 20)
+    await bench.settle()
+    bench.clock.advance(5)
+    (stored,) = stored_records(bench.store)
+    bench.worker = PodWorker(stored, bench.worker._services)
+    assert await bench.settle() == 15
+    assert bench.host.removals == 0
+    bench.clock.advance(15)
+    await bench.settle()
+    assert bench.host.removals == 1
+    assert bench.worker.pod.status.phase == "Failed"
