@@ -19,6 +19,7 @@ VERBS = (
     "logs",
     "explain",
     "tree",
+    "top",
     "quota",
     "kubeconfig",
     "state",
@@ -37,6 +38,7 @@ examples:
   nodeagent describe pod web
   nodeagent explain pod/web                 why is it as it is? also: node, eviction
   nodeagent tree                            cgroups, what they use, and which limit binds
+  nodeagent top                             who uses most, and who is held back
   nodeagent kubeconfig ~/.kube/config       let kubectl talk to this node
   nodeagent quota tree                      teams that share the node: lent and borrowed
   nodeagent state verify                    do the state files suit this machine?

@@ -52,18 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"--interval {arguments.interval:g}: expected 0 to 3600 seconds")
     kubelet = checked_config(arguments.config).kubelet
     layout = CgroupLayout(kubelet.cgroup_root)
-    try:
-        tree = CgroupTree(arguments.cgroup_root)
-    except OSError as error:
-        raise CommandError(
-            f"{arguments.cgroup_root}: {error.strerror}; is cgroup v2 mounted there?"
-        ) from error
-    levels = _measured(tree, layout, arguments.proc_root, arguments.interval)
+    tree = open_tree(arguments.cgroup_root)
+    levels = measured(tree, layout, arguments.proc_root, arguments.interval)
     if not levels:
         raise CommandError(
             f"there is no {layout.kubepods} below {arguments.cgroup_root}: no agent has run on this host"
         )
-    names = pod_names(_pods(arguments.server), layout)
+    names = pod_names(known_pods(arguments.server), layout)
     if arguments.output in ("json", "yaml"):
         print_data([_as_data(level, names, layout) for level in levels], arguments.output)
     else:
@@ -71,7 +66,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(tree: CgroupTree, layout: CgroupLayout, proc_root: Path, seconds: float) -> list[LiveCgroup]:
+def open_tree(root: Path) -> CgroupTree:
+    """The cgroups below a mount; raises CommandError."""
+    try:
+        return CgroupTree(root)
+    except OSError as error:
+        raise CommandError(f"{root}: {error.strerror}; is cgroup v2 mounted there?") from error
+
+
+def measured(tree: CgroupTree, layout: CgroupLayout, proc_root: Path, seconds: float) -> list[LiveCgroup]:
+    """The tree with the rates of so many seconds."""
     machine = read_machine(tree, proc_root)
     levels = read_tree(tree, layout, machine)
     if not levels or not seconds:
@@ -81,7 +85,8 @@ def _measured(tree: CgroupTree, layout: CgroupLayout, proc_root: Path, seconds: 
     return with_rates(levels, read_tree(tree, layout, machine), time.monotonic() - started)
 
 
-def _pods(server: str) -> Sequence[Pod]:
+def known_pods(server: str) -> Sequence[Pod]:
+    """The agent's pods; none, and a warning, where it does not answer."""
     try:
         return [pod.value for pod in fetch_pods(AgentClient(server))]
     except AgentUnreachable as error:
@@ -110,7 +115,7 @@ def tree_table(
     rows = []
     for level in levels:
         indent = "  " * (level.path.count("/") - depth)
-        rows.append([indent + _title(level, names, layout), *_cells(level, wide), _bound_by(level, layout)])
+        rows.append([indent + title(level, names, layout), *_cells(level, wide), _bound_by(level, layout)])
     return columns([*header, "BOUND BY"], rows)
 
 
@@ -139,7 +144,8 @@ def _cpu_use(level: LiveCgroup) -> str:
     return UNSET if level.usage.cpu_usec is None else f"{level.usage.cpu_usec / 1e6:.1f}s"
 
 
-def _title(level: LiveCgroup, names: Mapping[str, str], layout: CgroupLayout) -> str:
+def title(level: LiveCgroup, names: Mapping[str, str], layout: CgroupLayout) -> str:
+    """The name of a cgroup's owner, as far as it is known."""
     own = level.path.rpartition("/")[2]
     if level.kind == "container":
         identifier = layout.container_id_of(level.path) or own

@@ -167,6 +167,12 @@ class TestCommands:
         text = shared_node.run("nodeagent tree")
         assert burstable["metadata"]["name"] in text
         assert "BOUND BY" in text
+        rows = {
+            each["pod"]: each for each in json.loads(shared_node.run("nodeagent top -o json --interval 1"))
+        }
+        row = rows[f"default/{burstable['metadata']['name']}"]
+        assert 0 <= row["memoryOfLimit"] <= 1
+        assert row["memoryLeftBytes"] <= 64 << 20
 
     def test_doctor(self, shared_node: Node) -> None:
         found = json.loads(shared_node.run(f"nodeagent doctor --config {CONFIG} -o json"))
