@@ -340,7 +340,7 @@ class Agent:
             decision_log=self._decisions,
             health_checks={"log": lambda: None, "syncloop": self._housekeeping.health},
             current_node=lambda: self._node.object,
-            summarise=self._usage.in_full,
+            summarise=self._summary,
             headrooms=self._protection.headrooms,
             team_quotas=self._team_quotas,
         )

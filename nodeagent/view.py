@@ -1,8 +1,7 @@
 """What the servers and the metrics see of the agent."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +55,7 @@ class AgentView:
     decision_log: DecisionLog
     health_checks: Mapping[str, HealthCheck]
     current_node: Callable[[], Node]
-    summarise: Callable[[Sequence[Pod]], Summary]
+    summarise: Callable[[], Awaitable[Summary]]
     headrooms: Callable[[], Sequence[Headroom]]
     team_quotas: TeamQuotas
 
@@ -96,8 +95,7 @@ class AgentView:
         return owners
 
     async def summary(self, only_cpu_and_memory: bool) -> Summary:
-        pods = self.manager.active_pods()
-        return await asyncio.to_thread(self.summarise, pods)
+        return await self.summarise()
 
     def cgroups(self) -> Sequence[MeteredCgroup]:
         layout = self.pod_cgroups.layout
