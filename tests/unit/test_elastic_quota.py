@@ -98,6 +98,17 @@ def test_minimums_that_the_node_cannot_hold_shrink_in_proportion() -> None:
     assert (cpus_of(quotas, "red"), cpus_of(quotas, "blue")) == (3, 6)
 
 
+def test_a_minimum_that_is_lowered_is_guaranteed_no_longer() -> None:
+    teams = make(quota("dept", (2, 2), (10, 10), is_parent=True), guarantees=True)
+    for least in (6, 4):
+        teams.put_quota(quota("red", (least, least), (10, 10), parent="dept"))
+        teams.refresh_all()
+        # the department is guaranteed what its only team is, which is more than its own minimum
+        for name in ("red", "dept"):
+            group = teams.group(name)
+            assert group is not None and in_units(group.guaranteed)["cpu"] == least * 1000
+
+
 shares = st.lists(
     st.builds(
         Share,

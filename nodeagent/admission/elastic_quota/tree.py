@@ -46,7 +46,7 @@ class QuotaTree:
         group.describe(quota, guarantees=self._guarantees)
         self._enter(group)
         if before == (group.parent, group.is_parent, group.lends):
-            self._ask(group)
+            self._tell_above(group)
         else:
             self._count_afresh()
         return group
@@ -107,10 +107,14 @@ class QuotaTree:
                 self._attach(child, group)
             self._count_afresh()
         else:
-            self._ask(group)
-            if self._guarantees:
-                self._guarantee(group)
+            self._tell_above(group)
         return group
+
+    def _tell_above(self, group: Group) -> None:
+        """Let those above see what a group asks for and is guaranteed after its limits have changed."""
+        self._ask(group)
+        if self._guarantees:
+            self._guarantee(group)
 
     def _enter(self, group: Group) -> None:
         group.is_settled = False
