@@ -228,7 +228,7 @@ class Agent:
             lambda: self._manager.admitted_pods(),
             self._clock,
             self._decisions.keep_admission,
-            self._team_quotas.judge,
+            lambda pod: self._team_quotas.judge(pod, self._preemptor.kept_before(pod)),
             lambda pod, over_quota: self._preemptor.make_room(pod, is_over_quota=over_quota),
         )
         self._usage = UsageReader(

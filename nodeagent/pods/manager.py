@@ -92,15 +92,16 @@ class PodManager:
         worker = self.workers.get(pod_uid)
         return worker is not None and (worker.is_stopping or worker.record.is_over)
 
-    def is_waiting(self, pod_uid: str) -> bool:
-        """Say whether the pod is not here, and is tried again."""
+    def is_nominated(self, pod_uid: str) -> bool:
+        """Say whether the pod waits for room that others make for it."""
         worker = self.workers.get(pod_uid)
-        return worker is not None and worker.waits
+        failure = worker.record.failure if worker is not None and worker.waits else None
+        return failure is not None and failure.nominated
 
     def quota_pods(self) -> list[QuotaPod]:
         """Return the pods that elastic quotas count: those that have what they ask for, and who waits."""
         return [
-            QuotaPod(worker.pod, worker.holds_resources)
+            QuotaPod(worker.pod, worker.holds_resources, worker.is_stopping or worker.record.is_over)
             for worker in self.workers.values()
             if worker.holds_resources or worker.waits
         ]

@@ -68,7 +68,7 @@ class Preemptor:
 
     def rivals_of(self, pod: Pod) -> list[Pod]:
         """Return whose resources the pod cannot have: those that are here, and those that come before it."""
-        return [*self._manager.rivals_of(pod), *self._nominated_before(pod)]
+        return [*self._manager.rivals_of(pod), *self.kept_before(pod)]
 
     def make_room(self, pod: Pod, *, is_over_quota: bool) -> Room:
         """Begin to end the pods whose room a refused pod may take, unless enough are ending already."""
@@ -81,7 +81,7 @@ class Preemptor:
         if leaving and self._suffices(pod, leaving, staying, is_over_quota=is_over_quota):
             self._nominated.setdefault(uid, pod)
             return Room(True, (f"preemption: waits until {_names(leaving)} ended",))
-        displaced = self._displaced(pod, staying, is_over_quota=is_over_quota)
+        displaced = self._displaced(pod, leaving, staying, is_over_quota=is_over_quota)
         if not displaced.pods:
             self._nominated.pop(uid, None)
             return Room(False, (f"preemption: {displaced.why_nobody}",))
@@ -93,39 +93,42 @@ class Preemptor:
     def _suffices(
         self, pod: Pod, leaving: Sequence[Pod], staying: Sequence[Pod], *, is_over_quota: bool
     ) -> bool:
+        kept = self.kept_before(pod)
         if is_over_quota:
-            return self._quotas.has_room_without(pod, leaving)
-        return fit(pod, self._node(), [*staying, *self._nominated_before(pod)]).fits
+            return self._quotas.has_room_without(pod, leaving, kept)
+        return fit(pod, self._node(), [*staying, *kept]).fits
 
-    def _displaced(self, pod: Pod, staying: Sequence[Pod], *, is_over_quota: bool) -> _Displaced:
-        before = self._nominated_before(pod)
+    def _displaced(
+        self, pod: Pod, leaving: Sequence[Pod], staying: Sequence[Pod], *, is_over_quota: bool
+    ) -> _Displaced:
+        kept = self.kept_before(pod)
         if self._is_critical(pod) and not is_over_quota:
-            failures = fit(pod, self._node(), [*staying, *before]).failures
+            failures = fit(pod, self._node(), [*staying, *kept]).failures
             chosen = critical.preempt(pod, failures, staying)
             return _Displaced(chosen.victims, chosen.error or "other rules of the node refuse it too")
         if self._quotas.counts(pod):
-            return _Displaced(
-                self._quotas.displaced_by(pod, [*staying, *before]), "no pod of its own group makes room"
-            )
-        found = find_victims(pod, self._node(), [*staying, *before], ())
+            victims = self._quotas.displaced_by(pod, staying, leaving, kept)
+            return _Displaced(victims, "no pod of its own group makes room")
+        found = find_victims(pod, self._node(), [*staying, *kept], ())
         if isinstance(found, Candidate):
             return _Displaced(found.victims)
         return _Displaced(why_nobody=", ".join(found.reasons))
 
-    def _nominated_before(self, pod: Pod) -> list[Pod]:
+    def kept_before(self, pod: Pod) -> list[Pod]:
         """Return for whom room is kept that the pod may not take: higher priorities, and earlier equals."""
-        for uid in [uid for uid in self._nominated if not self._manager.is_waiting(uid)]:
+        for uid in [uid for uid in self._nominated if not self._manager.is_nominated(uid)]:
             del self._nominated[uid]
         before = []
         is_earlier = True
         for uid, other in self._nominated.items():
             if uid == pod.metadata.uid:
                 is_earlier = False
-            elif pod_priority(other) > pod_priority(pod) or (
-                is_earlier and pod_priority(other) == pod_priority(pod)
-            ):
+            elif self._rank(other) > self._rank(pod) or (is_earlier and self._rank(other) == self._rank(pod)):
                 before.append(other)
         return before
+
+    def _rank(self, pod: Pod) -> tuple[bool, int]:
+        return self._is_critical(pod), pod_priority(pod)
 
     def _end(self, victim: Pod, pod: Pod) -> None:
         now, grace = self._clock.now(), grace_seconds(victim)

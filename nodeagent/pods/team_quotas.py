@@ -22,10 +22,11 @@ from nodeagent.scheduling.fit import NodeView
 
 @dataclass(frozen=True, slots=True)
 class QuotaPod:
-    """A pod of the node, and whether it has the resources that it asks for."""
+    """A pod of the node: has it the resources that it asks for, and is it about to give them back?"""
 
     pod: Pod
     holds_resources: bool
+    is_leaving: bool = False
 
 
 def quota_settings(args: ElasticQuotaArgs) -> QuotaSettings:
@@ -59,10 +60,13 @@ class TeamQuotas:
         self._clock = clock
         self._overuse = Overuse(settings.delay_evict_seconds)
 
-    def current(self, newcomer: Pod | None = None, leaving: Iterable[Pod] = ()) -> Quotas:
+    def current(
+        self, newcomer: Pod | None = None, leaving: Iterable[Pod] = (), kept: Iterable[Pod] = ()
+    ) -> Quotas:
         """Return all groups with what each may use.
 
-        `newcomer` counts as a pod that asks, and those that are `leaving` as if they had nothing any more.
+        `newcomer` counts as a pod that asks, those that are `leaving` as if they had nothing any more, and
+        those for which room is `kept` as if they had it.
         """
         gone = {pod.metadata.uid for pod in leaving}
         quotas = Quotas(self.settings, self._clock.now)
@@ -74,34 +78,46 @@ class TeamQuotas:
             quotas.put_quota(group)
         for each in self._pods():
             is_here = each.holds_resources and each.pod.metadata.uid not in gone
-            quotas.put_pod(each.pod if is_here else _waiting(each.pod))
+            quotas.put_pod(_here(each.pod, view.name) if is_here else _waiting(each.pod))
+        for pod in kept:
+            quotas.put_pod(_here(pod, view.name))
         if newcomer is not None:
             quotas.put_pod(_waiting(newcomer))
         quotas.refresh_all()
         return quotas
 
-    def judge(self, pod: Pod) -> Verdict | None:
+    def judge(self, pod: Pod, kept: Sequence[Pod] = ()) -> Verdict | None:
         """Say whether the pod's group may use what it asks for; None where there are no quotas."""
-        return prefilter(self.current(pod), _waiting(pod)) if self.groups else None
+        return prefilter(self.current(pod, kept=kept), _waiting(pod)) if self.groups else None
 
     def counts(self, pod: Pod) -> bool:
         """Say whether some group counts the pod."""
         return bool(self.groups) and self.current().group_for(_waiting(pod)) is not None
 
-    def has_room_without(self, pod: Pod, leaving: Sequence[Pod]) -> bool:
+    def has_room_without(self, pod: Pod, leaving: Sequence[Pod], kept: Sequence[Pod]) -> bool:
         """Say whether the pod's group has room for it once others are gone."""
-        return prefilter(self.current(pod, leaving), _waiting(pod)).admits
+        return prefilter(self.current(pod, leaving, kept), _waiting(pod)).admits
 
-    def displaced_by(self, pod: Pod, running: Sequence[Pod]) -> Sequence[Pod]:
+    def displaced_by(
+        self, pod: Pod, staying: Sequence[Pod], leaving: Sequence[Pod], kept: Sequence[Pod]
+    ) -> Sequence[Pod]:
         """Return the pods of its own group whose end lets the pod in; nobody, where that would not do."""
-        victims = select_victims(self.current(pod), _waiting(pod), self._node(), running).victims
-        return victims if victims and self.has_room_without(pod, victims) else ()
+        quotas = self.current(pod, leaving, kept)
+        victims = select_victims(quotas, _waiting(pod), self._node(), [*staying, *kept]).victims
+        return victims if victims and self.has_room_without(pod, [*leaving, *victims], kept) else ()
 
     def to_revoke(self) -> dict[str, tuple[CountedPod, ...]]:
         """Return by group the pods that must give back what their group was only lent."""
         if not self.groups or not self.settings.revokes:
             return {}
-        return self._overuse.look(self.current(), self._clock.monotonic())
+        leaving = [each.pod for each in self._pods() if each.is_leaving]
+        return self._overuse.look(self.current(leaving=leaving), self._clock.monotonic())
+
+
+def _here(pod: Pod, node_name: str) -> Pod:
+    # An evicted pod has failed, and has what it holds until its processes are gone.
+    spec, status = replace(pod.spec, node_name=node_name), replace(pod.status, phase="Running")
+    return replace(pod, spec=spec, status=status)
 
 
 def _waiting(pod: Pod) -> Pod:

@@ -37,17 +37,20 @@ GROUP = "quota.scheduling.koordinator.sh/name"
 class Node:
     """Four CPUs, and every part of the pods room that is not the kernel."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: QuotaSettings | None = None) -> None:
         self.clock = FakeClock()
         self.host = FakeHost(self.clock)
         self.store = Store(directory / "nodeagent.db")
+        self.decisions = DecisionLog(self.store)
         self.records: list[AdmissionRecord] = []
         self.preempted: list[str] = []
         amounts = {"cpu": Quantity.of(4), "memory": Quantity.parse("8Gi"), "pods": Quantity.of(10)}
         view = NodeView("n1", amounts)
-        events = EventRecorder(self.store, self.clock, "n1")
-        self.quotas = TeamQuotas(QuotaSettings(), lambda: view, lambda: self.manager.quota_pods(), self.clock)
-        admission = NodeAdmission(
+        self.events = events = EventRecorder(self.store, self.clock, "n1")
+        self.quotas = TeamQuotas(
+            settings or QuotaSettings(), lambda: view, lambda: self.manager.quota_pods(), self.clock
+        )
+        self.admission = admission = NodeAdmission(
             lambda: view,
             ResourceManagers(parse_short("1x4x1"), ManagerSettings(), None),
             Policy(),
@@ -56,7 +59,7 @@ class Node:
             lambda: self.manager.admitted_pods(),
             self.clock,
             self.records.append,
-            self.quotas.judge,
+            lambda pod: self.quotas.judge(pod, self.preemptor.kept_before(pod)),
             lambda pod, over_quota: self.preemptor.make_room(pod, is_over_quota=over_quota),
         )
         classes = (
@@ -87,7 +90,7 @@ class Node:
             self.quotas,
             Policy().protects,
             events,
-            DecisionLog(self.store),
+            self.decisions,
             self.clock,
             self.preempted.append,
         )
@@ -257,3 +260,51 @@ async def test_a_displaced_pod_does_not_displace_in_turn(node: Node) -> None:
         await node.settle()
     assert node.running() == {"high"}
     assert node.phase("low") == "Failed"
+
+
+async def test_a_group_has_no_room_before_the_displaced_pods_processes_are_gone(node: Node) -> None:
+    node.quotas.groups = (quota("red", (2, 4), (2, 4)),)
+    await node.put("red", "2", "low", group="red")
+    await node.put("red-high", "2", "high", group="red")
+    node.clock.advance(2)
+    await node.settle()
+    assert node.running() == set()
+    assert node.host.started == ["c/0"], "the first one's, which runs on"
+    await node.end("red")
+    assert node.running() == {"red-high"}
+
+
+async def test_a_group_keeps_the_room_for_whom_it_was_made(node: Node) -> None:
+    node.quotas.groups = (quota("red", (2, 4), (2, 4)),)
+    await node.put("red", "2", "low", group="red")
+    await node.put("first", "2", "high", group="red")
+    await node.put("second", "2", "high", group="red")
+    failure = node.manager.workers["second"].record.failure
+    assert failure is not None and not failure.nominated, "one victim makes room for one"
+    node.host.end_all("red")
+    while await node.manager.workers["red"].step() == 0:
+        pass
+    await node.put("late", "2", "low", group="red")
+    assert node.running() == set()
+    await node.end()
+    assert node.running() == {"first"}
+
+
+async def test_who_is_leaving_a_group_already_is_counted_on(node: Node) -> None:
+    node.quotas.groups = (quota("red", (4, 8), (4, 8)),)
+    for name in ("a", "b", "c", "d"):
+        await node.put(name, "1", "low", group="red")
+    node.manager.workers["a"].delete(30)
+    await node.settle()
+    await node.put("high", "2", "high", group="red")
+    assert len(node.asked_to_end()) == 2
+
+
+async def test_no_room_is_kept_for_a_pod_that_is_refused_for_another_reason(node: Node) -> None:
+    await node.put("low", "4", "low")
+    await node.put("high", "4", "high")
+    (waiting,) = node.preemptor.kept_before(node.manager.workers["low"].pod)
+    assert waiting.metadata.name == "high"
+    node.admission.is_node_shutting_down = True
+    await node.end("low")
+    assert node.preemptor.kept_before(node.manager.workers["low"].pod) == []
