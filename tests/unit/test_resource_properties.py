@@ -77,8 +77,9 @@ class Node:
             for each in _containers(running):
                 cpus = managers.container_cpus(uid, each.name)
                 assert cpus and cpus <= online
-                if cpus == managers.shared_pool:
+                if not managers.exclusive_cpus(uid).get(each.name):
                     # Whoever has CPUs of its own is here only while all of them are offline.
+                    assert cpus == managers.shared_pool
                     assert not managers.is_exclusive(uid, each.name) or self.topology.offline
                     continue
                 wanted = each.resources.requests["cpu"].value()
