@@ -182,6 +182,16 @@ class DeviceManager:
         }
         return set(self.resources[resource]) - taken
 
+    def _left_by_init(self, pod: PodRequest, resource: str) -> set[str]:
+        """Return what the pod's finished init containers held and no other container has taken up."""
+        held = self.state.get(pod.uid, {})
+        left = {
+            device
+            for container in pod.of_kind(Kind.INIT)
+            for device in held.get(container.name, {}).get(resource, ())
+        }
+        return left & self._free(pod, resource)
+
     def _choose(self, pod: PodRequest, resource: str, count: int, affinity: int | None) -> tuple[str, ...]:
         """Take what init containers leave, then near devices, then those that sit nowhere, then the rest."""
         free = self._free(pod, resource)
@@ -190,11 +200,7 @@ class DeviceManager:
                 f"requested number of devices unavailable for {resource}. Requested: {count}, "
                 f"Available: {len(free)}"
             )
-        left_by_init = {
-            device
-            for container in pod.of_kind(Kind.INIT)
-            for device in self.state.get(pod.uid, {}).get(container.name, {}).get(resource, ())
-        }
+        left_by_init = self._left_by_init(pod, resource)
 
         def rank(device: str) -> tuple[bool, int, str]:
             nodes = self.resources[resource][device].numa_nodes
@@ -206,19 +212,25 @@ class DeviceManager:
     def _hints(
         self, pod: PodRequest, resource: str, count: int, held: tuple[str, ...] | None
     ) -> tuple[Hint, ...] | None:
-        """List the sets of nodes with enough free devices; None where no device says where it sits."""
+        """List the sets of nodes with enough free devices; None where no device says where it sits.
+
+        What init containers leave is taken first, so every set has to hold it.
+        """
         devices = self.resources[resource]
         if not any(device.numa_nodes for device in devices.values()):
             return None
         free = set(held) & set(devices) if held is not None else self._free(pod, resource)
         if held is not None and len(held) != count:
             return ()
+        left = set() if held is not None else self._left_by_init(pod, resource)
+        needed = [devices[device].numa_nodes for device in left if devices[device].numa_nodes]
         least = len(self._masks.nodes)
         masks = []
         for mask in self._masks.masks:
             if self._count_on(mask, devices.values()) >= count:
                 least = min(least, mask.bit_count())
-            if self._count_on(mask, (devices[device] for device in free)) >= count:
+            holds_left = all(any(mask >> node & 1 for node in nodes) for nodes in needed)
+            if holds_left and self._count_on(mask, (devices[device] for device in free)) >= count:
                 masks.append(mask)
         return tuple(Hint(mask, mask.bit_count() == least) for mask in masks)
 

@@ -65,6 +65,26 @@ def machines(draw: st.DrawFn) -> Topology:
     return without(whole, offline)
 
 
+@st.composite
+def irregular_machines(draw: st.DrawFn) -> Topology:
+    """Cores of one to four threads, sockets, nodes and caches of any size, numbers with gaps."""
+    threads = draw(st.lists(st.sampled_from([1, 2, 2, 2, 4]), min_size=1, max_size=8))
+    numbers = sorted(draw(st.sets(st.integers(0, 60), min_size=sum(threads), max_size=sum(threads))))
+    if draw(st.booleans()):
+        numbers = draw(st.permutations(numbers))
+    several_nodes_a_socket = draw(st.booleans())
+    fine = sorted(draw(st.integers(0, 4)) for _ in threads)
+    caches = sorted(draw(st.integers(0, 3)) for _ in threads)
+    cpus = []
+    for place, count in enumerate(threads):
+        own, numbers = sorted(numbers[:count]), numbers[count:]
+        coarse = fine[place] // 2
+        sockets, node = (coarse, fine[place]) if several_nodes_a_socket else (fine[place], coarse)
+        cpus += [Cpu(number, own[0], sockets, node, caches[place]) for number in own]
+    nodes = tuple(NumaNode(node, 4 * GIB) for node in sorted({cpu.numa for cpu in cpus}))
+    return Topology(tuple(sorted(cpus, key=lambda cpu: cpu.cpu)), nodes)
+
+
 def without(topology: Topology, offline: CpuSet) -> Topology:
     """The machine with CPUs offline; a core is then named by its lowest CPU that is left."""
     online = [cpu for cpu in topology.cpus if cpu.cpu not in offline]

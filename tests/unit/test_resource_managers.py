@@ -337,6 +337,24 @@ def gpu_container() -> Container:
     return container("own", "2", more={"example.com/gpu": "2"})
 
 
+def test_an_app_container_goes_where_the_devices_of_its_init_container_are(tmp_path: Path) -> None:
+    managers = devices(tmp_path, topology_manager_policy="single-numa-node")
+    setup = container("setup", "500m", more={"example.com/gpu": "1"})
+    near = pod("near", container("own", "2", more={"example.com/gpu": "2"}), init=(setup,))
+    admitted(managers.admit(near, []))
+    assert [device.id for device in managers.container_devices("near", "setup")] == ["gpu0"]
+    assert [device.id for device in managers.container_devices("near", "own")] == ["gpu0", "gpu1"]
+    assert cpus(managers, "near", "own") == "1,9"
+    managers.remove("near")
+
+    # Node 0 has three CPUs left, node 1 has eight; the init container's device sits on node 0.
+    busy = pod("busy", container("own", "4"))
+    admitted(managers.admit(busy, []))
+    far = pod("far", container("own", "4", more={"example.com/gpu": "1"}), init=(setup,))
+    assert managers.admit(far, [busy]).reason == "TopologyAffinityError"
+    assert [device.id for device in managers.container_devices("far", "setup")] == []
+
+
 def test_a_full_disk_refuses_the_pod_and_forgets_it(tmp_path: Path) -> None:
     managers = ResourceManagers(machine(), settings(), tmp_path)
     tmp_path.rename(tmp_path.with_name("moved"))

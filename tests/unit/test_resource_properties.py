@@ -15,7 +15,7 @@ from nodeagent.resources import memory_checkpoint
 from nodeagent.resources.checkpoint import StateFile
 from nodeagent.resources.errors import OptionError
 from nodeagent.resources.managers import ManagerSettings, ResourceManagers
-from tests.unit.machines import GIB, machines, without
+from tests.unit.machines import GIB, irregular_machines, machines, without
 from tests.unit.resource_pods import container, pod
 
 OPTIONS: tuple[dict[str, str], ...] = (
@@ -110,7 +110,7 @@ def random_pod(uid: str, draw: random.Random, largest: int, unit: int) -> Pod:
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    topology=machines(),
+    topology=machines() | irregular_machines().filter(lambda topology: len(topology.cpus) > 1),
     options=st.sampled_from(OPTIONS),
     policy=st.sampled_from(POLICIES),
     scope=st.sampled_from(["container", "pod"]),
