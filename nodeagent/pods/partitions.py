@@ -32,12 +32,17 @@ class ExclusivePartitions:
         return self._partition is not Partition.MEMBER
 
     def enforce(self) -> tuple[str, ...]:
-        """Make each exclusive container's leaf a partition of its own; return what is newly wrong with it."""
-        if not self.is_wanted:
-            return ()
-        wanted = self._cgroups.exclusive_leaves()
-        found = self._found(wanted.keys())
-        problems = frozenset((*self._write(found, wanted), *self._not_in_force(wanted)))
+        """Make each exclusive container's leaf a partition of its own; return what is newly wrong with it.
+
+        Where none are wanted (any more), those that are left from before are taken down.
+        """
+        leaves = self._cgroups.exclusive_leaves()
+        wanted = leaves if self.is_wanted else {}
+        found = self._found(leaves)
+        # What is no partition of the right kind is built anew: the setting changed, or somebody wrote there.
+        sound = {leaf: cpus for leaf, cpus in wanted.items() if not self._problem(leaf)}
+        refused = (*self._write(found, sound), *self._write(sound, wanted))
+        problems = frozenset((*refused, *self._not_in_force(wanted)))
         new = problems - self._reported
         self._reported = problems
         return tuple(sorted(new))
@@ -45,8 +50,10 @@ class ExclusivePartitions:
     def _found(self, leaves: Iterable[str]) -> dict[str, CpuSet]:
         """Return what the kernel has as exclusive now, by leaf."""
         kubepods = self._cgroups.layout.kubepods
-        found = {leaf: cpus for leaf in leaves if (cpus := self._exclusive(leaf))}
         claimed = self._exclusive(kubepods)
+        if not claimed:
+            return {}
+        found = {leaf: cpus for leaf in leaves if (cpus := self._exclusive(leaf))}
         for cpus in found.values():
             claimed -= cpus
         return {**found, f"{kubepods}/{_GONE}": claimed} if claimed else found
@@ -64,8 +71,10 @@ class ExclusivePartitions:
                 if self._tree.exists(path):
                     yield f"{path}: CPUs cannot be kept from host processes: {error}"
 
-    def _not_in_force(self, wanted: dict[str, CpuSet]) -> Iterator[str]:
+    def _not_in_force(self, wanted: Iterable[str]) -> Iterator[str]:
         for leaf in wanted:
-            state = self._tree.read(leaf, PARTITION_FILE)
-            if state is not None and (problem := partition_problem(state, self._partition)):
+            if (problem := self._problem(leaf)) and self._tree.exists(leaf):
                 yield f"{leaf}: {problem}"
+
+    def _problem(self, leaf: str) -> str:
+        return partition_problem(self._tree.read(leaf, PARTITION_FILE) or "", self._partition)
