@@ -52,7 +52,9 @@ class TestTwoNodes:
         yield node
         node.run(f"rm -r {DROP_IN} && systemctl daemon-reload")
 
-    def test_exclusive_cpus_leave_everybody_elses_and_follow_the_machine(self, privileged: Node) -> None:
+    def test_exclusive_cpus_leave_everybody_elses_and_follow_the_machine(
+        self, privileged: Node, kubelet_config: dict[str, Any]
+    ) -> None:
         node = privileged
         node.apply("shared", pod("shared"))
         node.apply("own", pod("own", container(limits=WHOLE_CORE)))
@@ -67,6 +69,17 @@ class TestTwoNodes:
         assert node.run("cat /sys/fs/cgroup/cpuset.cpus.isolated").strip() == "2-3"
         assert node.run("grep Cpus_allowed_list /proc/1/status").split()[1] == "0-1,4-7"
         node.wait(lambda: cpus_of(node, "shared") == "0-1,4-7", what="the shared pool without them")
+
+        # the kind follows the setting while the container runs, and is kept
+        def balanced() -> bool:
+            return node.cgroup(leaf, "cpuset.cpus.partition") == "root"
+
+        node.configure(kubelet_config, {"exclusiveCpuPartition": "root"})
+        node.restart()
+        node.wait(balanced, what="the leaf a partition with load balancing")
+        node.run(f"echo member >{CGROUP_ROOT}/{leaf}/cpuset.cpus.partition")
+        node.wait(balanced, what="the partition back")
+        assert node.run("grep Cpus_allowed_list /proc/1/status").split()[1] == "0-1,4-7"
 
         # a foreign write is taken back
         shared = leaf_of(node.wait_phase("shared", "Running"))

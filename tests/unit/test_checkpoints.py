@@ -17,8 +17,8 @@ from nodeagent.resources.checkpoint import StateFile, StateFileError, write_atom
 from nodeagent.resources.cpu_state import CpuState
 from nodeagent.resources.managers import LiveContainer, ManagerSettings, ResourceManagers
 from nodeagent.resources.state_files import put_aside
+from tests.unit.resource_nodes import settings
 from tests.unit.resource_pods import container, pod
-from tests.unit.test_resource_managers import settings
 
 UIDS = ("69aa6124-4e0e-4c66-94ea-feae7df25b68", "e49ac32c-22a3-4c8c-8be3-721bd1fd9eaa")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from nodeagent.resources import explain
 from nodeagent.resources.managers import ResourceManagers
+from tests.unit.resource_nodes import machine, memory_settings, settings
 from tests.unit.resource_pods import container, pod
-from tests.unit.test_resource_managers import machine, memory_settings, settings
 
 
 def test_an_allocation_tells_where_its_cpus_and_memory_come_from(tmp_path: Path) -> None:

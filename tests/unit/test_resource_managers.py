@@ -5,34 +5,17 @@ from pathlib import Path
 import pytest
 
 from nodeagent.api.pod import Container
-from nodeagent.api.quantity import Quantity
 from nodeagent.hardware.cpuset import CpuSet
 from nodeagent.hardware.topology import Topology, parse_short, regular_topology
 from nodeagent.resources.device_manager import Device, DeviceResource
 from nodeagent.resources.errors import OptionError
-from nodeagent.resources.managers import Admission, LiveContainer, ManagerSettings, ResourceManagers
+from nodeagent.resources.managers import ManagerSettings, ResourceManagers
+from tests.unit.resource_nodes import GIB, admitted, machine, memory_settings, settings
 from tests.unit.resource_pods import container, pod
-
-GIB = 1024**3
-RESERVED = {"cpu": Quantity.parse("1"), "memory": Quantity.parse("2Gi")}
-
-
-def settings(**changes: object) -> ManagerSettings:
-    return ManagerSettings(**{"cpu_manager_policy": "static", "node_reservation": RESERVED, **changes})  # type: ignore[arg-type]
-
-
-def machine(memory: int = 8 * GIB) -> Topology:
-    """Two sockets with a NUMA node of four two-thread cores each: 0-3,8-11 and 4-7,12-15."""
-    return regular_topology(2, 4, 2, memory_bytes=memory)
 
 
 def cpus(managers: ResourceManagers, uid: str, name: str) -> str:
     return str(managers.container_cpus(uid, name))
-
-
-def admitted(admission: Admission) -> Admission:
-    assert admission.admitted, admission.explanation
-    return admission
 
 
 def test_whole_guaranteed_requests_get_cpus_of_their_own_and_the_rest_shares(tmp_path: Path) -> None:
@@ -155,64 +138,6 @@ def test_settings_that_contradict_each_other_are_refused_in_kubelets_words(tmp_p
         ResourceManagers(machine(), settings(topology_manager_policy="singel"), tmp_path)
 
 
-def damaged(content: str) -> str:
-    return content.replace('"checksum":', '"checksum":1')
-
-
-def foreign(content: str) -> str:
-    return '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
-
-
-def torn(content: str) -> str:
-    return content[: len(content) // 2]
-
-
-def of_a_larger_machine(content: str) -> str:
-    return '{"policyName":"static","defaultCpuSet":"0-63","checksum":0}'
-
-
-@pytest.mark.parametrize("damage", [damaged, foreign, torn, of_a_larger_machine])
-def test_an_unusable_file_is_reported_left_alone_and_costs_running_pods_nothing(
-    tmp_path: Path, damage: object
-) -> None:
-    first = ResourceManagers(machine(), settings(), tmp_path)
-    own, late = pod("p", container("own", "4")), pod("q", container("own", "4"))
-    first.admit(own, [])
-    had = first.container_cpus("p", "own")
-    assert had
-    file = tmp_path / "cpu_manager_state"
-    file.write_text(damage(file.read_text()))  # type: ignore[operator]
-    found = file.read_bytes()
-
-    live = [LiveContainer("p", "own", "id", had)]
-    second = ResourceManagers(machine(), settings(), tmp_path, live)
-    (problem,) = second.problems
-    assert problem.path == file
-    assert "nodeagent state reset cpu" in str(problem)
-    admitted(second.admit(late, [own, late]))
-    admitted(second.admit(own, [own, late]))
-    assert second.container_cpus("p", "own") == had
-    assert not had & (second.container_cpus("q", "own") or had)
-    assert file.read_bytes() == found
-
-    file.unlink()
-    second.refresh()
-    assert second.problems == ()
-    third = ResourceManagers(machine(), settings(), tmp_path)
-    assert third.problems == ()
-    assert third.container_cpus("p", "own") == had
-
-
-def test_a_torn_state_of_kubelet_is_named_with_both_sets(tmp_path: Path) -> None:
-    file = tmp_path / "cpu_manager_state"
-    file.write_text('{"policyName":"static","defaultCpuSet":"0-3","checksum":0}')
-    managers = ResourceManagers(parse_short("1x8x1"), settings(), tmp_path)
-    (problem,) = managers.problems
-    assert '"0-7"' in str(problem) and '"0-3"' in str(problem)
-    assert "CPUs 4-7 of this machine are not in the file" in str(problem)
-    assert str(managers.shared_pool) == "0-7"
-
-
 def test_a_pod_whose_cpu_went_offline_runs_on_what_is_left_until_it_returns(tmp_path: Path) -> None:
     managers = ResourceManagers(machine(), settings(), tmp_path)
     own = pod("p", container("own", "2"))
@@ -258,11 +183,6 @@ def without(topology: Topology, offline: str) -> Topology:
     return Topology(
         tuple(cpu for cpu in topology.cpus if cpu.cpu not in gone), topology.numa_nodes, offline=gone
     )
-
-
-def memory_settings(**changes: object) -> ManagerSettings:
-    reserved = tuple((node, {"memory": Quantity.parse("1Gi")}) for node in (0, 1))
-    return settings(memory_manager_policy="Static", reserved_memory=reserved, **changes)
 
 
 def test_memory_stays_near_the_cpus(tmp_path: Path) -> None:
