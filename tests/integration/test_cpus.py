@@ -59,6 +59,8 @@ class TestTwoNodes:
         node.apply("shared", pod("shared"))
         node.apply("own", pod("own", container(limits=WHOLE_CORE)))
         assert cpus_of(node, "own") == "2-3"
+        # without the memory manager nobody is bound to a node
+        assert status_line(node, "own", "Mems_allowed_list") == "0-1"
         leaf = leaf_of(node.wait_phase("own", "Running"))
 
         # host processes leave them as well
